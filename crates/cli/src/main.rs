@@ -16,10 +16,12 @@ mod tail;
 mod top;
 mod work;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use tidegate::{Client, RepeatLimits};
+use tokio::runtime::Runtime;
 
 use crate::arguments::connection::ConnectionArguments;
 use crate::arguments::{CliArguments, CliCommand};
@@ -27,9 +29,19 @@ use crate::error_output::ErrorLines;
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let arguments = CliArguments::parse();
+    match Runtime::new() {
+        Ok(runtime) => runtime.block_on(run_to_the_end(arguments)),
+        Err(error) => {
+            // Without the thread of `error_output`, which may fail to start for the same reason.
+            let _ = writeln!(io::stderr(), "error: failed to start the runtime: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_to_the_end(arguments: CliArguments) -> ExitCode {
     if !matches!(arguments.command, CliCommand::Top(_)) {
         show_warnings();
     }

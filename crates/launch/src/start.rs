@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_service::traces::Traces;
-use tidegate_service::{LogConfig, PidFile, logs};
-use tokio::runtime::{Builder, Runtime};
+use tidegate_service::{LogConfig, PidFile, logs, new_runtime};
+use tokio::runtime::Runtime;
 
 use crate::flags::{Flag, LaunchFlags};
 use crate::process::{DaemonContext, ReloadSignals, SharedParts};
@@ -59,13 +59,12 @@ pub fn run_once<C: Settings, T>(
         ..made.settings.log().clone()
     };
     let _logs = logs::init(&log).map_err(|error| error.to_string())?;
-    let runtime = new_runtime()?;
+    let runtime = start_runtime()?;
     runtime.block_on(run(made.settings))
 }
 
-fn new_runtime() -> Result<Runtime, String> {
-    let built = Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| format!("failed to start the runtime: {error}"))
+fn start_runtime() -> Result<Runtime, String> {
+    new_runtime().map_err(|error| format!("failed to start the runtime: {error}"))
 }
 
 fn start<C: Settings, E: Display>(
@@ -80,7 +79,7 @@ fn start<C: Settings, E: Display>(
         let printed = std::io::stdout().write_all(made.print().as_bytes());
         return printed.map_err(|error| format!("failed to print the settings: {error}"));
     }
-    let runtime = new_runtime()?;
+    let runtime = start_runtime()?;
     // Before anything that may take time: without handlers these signals end the process.
     let signals = {
         let _inside = runtime.enter();

@@ -54,6 +54,8 @@ pub(crate) struct ListenerState {
 pub(crate) struct RequestWait {
     /// Whether bytes have arrived since the current wait began.
     last_change: AtomicBool,
+    /// Whether a request has begun since the socket was empty.
+    has_begun: AtomicBool,
     /// The header of the next request, or of the one in progress.
     header: Mutex<PartialHeader>,
     shared: ListenerState,
@@ -80,6 +82,7 @@ impl RequestWait {
     ) -> Self {
         Self {
             last_change: AtomicBool::default(),
+            has_begun: AtomicBool::default(),
             header: Mutex::default(),
             shared,
             sleep: Mutex::default(),
@@ -92,6 +95,18 @@ impl RequestWait {
     /// Decides what an end of input does to the request in progress.
     pub(crate) const fn hang_up(&self) -> &DisconnectPolicy {
         &self.hang_up
+    }
+
+    /// Records that the header of a request is complete. Returns whether the client has pipelined it, which means that it
+    /// did not wait for the answer to the request before.
+    pub(crate) fn request_began(&self) -> bool {
+        self.hang_up.request_began();
+        self.has_begun.swap(true, Ordering::Relaxed)
+    }
+
+    /// Records that the socket is empty.
+    pub(crate) fn emptied(&self) {
+        self.has_begun.store(false, Ordering::Relaxed);
     }
 
     /// Records that bytes have arrived.

@@ -1,6 +1,7 @@
 //! HTTP/1.1 for untrusted clients: every wait, every buffer and the number of connections is bounded.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use prometheus::{IntCounterVec, IntGauge};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -220,7 +222,11 @@ where
             match socket.accept().await {
                 Ok((stream, peer)) if set_options(&stream).is_ok() => {
                     match self.permits.upgrade(place).await {
-                        AdmissionDecision::Served(permit) => self.spawn(stream, peer, permit),
+                        AdmissionDecision::Served(permit) => {
+                            if let Err(error) = self.spawn(stream, peer, permit) {
+                                self.cannot_accept(&failing, &error).await;
+                            }
+                        }
                         AdmissionDecision::Rejected(permit) => {
                             REFUSED.with_label_values(&[self.name]).inc();
                             if crowded.is_due() {
@@ -241,14 +247,17 @@ where
                 // The client has left already.
                 Ok(_) => {}
                 Err(error) if is_client_error(&error) => {}
-                Err(error) => {
-                    if failing.is_due() {
-                        tracing::warn!(listener = self.name, %error, retry_after = ?ACCEPT_PAUSE, "cannot accept connections");
-                    }
-                    sleep(ACCEPT_PAUSE).await;
-                }
+                Err(error) => self.cannot_accept(&failing, &error).await,
             }
         }
+    }
+
+    /// Logs that a connection could not be accepted for a local reason, and waits.
+    async fn cannot_accept(&self, failing: &LogLimit, error: &io::Error) {
+        if failing.is_due() {
+            tracing::warn!(listener = self.name, %error, retry_after = ?ACCEPT_PAUSE, "cannot accept connections");
+        }
+        sleep(ACCEPT_PAUSE).await;
     }
 
     /// Accepts the connections that clients opened before the stop.
@@ -256,21 +265,27 @@ where
         // If this fails, the connections in the queue are reset.
         for (stream, peer) in backlog(socket).into_iter().flatten() {
             match self.permits.try_serve() {
-                Some(permit) => self.spawn(stream, peer, permit),
+                // If this fails, the connection is closed.
+                Some(permit) => drop(self.spawn(stream, peer, permit)),
                 None => return,
             }
         }
     }
 
-    fn spawn(&self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
+    fn spawn(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> io::Result<()> {
         let server = self.clone();
-        self.runtimes.spawn(stream, move |stream| {
+        self.runtimes.spawn(stream, move |stream, served| {
             let connection = server.serve_connection(stream, peer);
             async move {
                 connection.await;
-                drop(permit);
+                drop((permit, served));
             }
-        });
+        })
     }
 
     /// Serves one connection to its end. Large parts are boxed one by one: a future that is passed by value is stored
@@ -292,17 +307,25 @@ where
         };
         let hang_up = DisconnectPolicy::default();
         let (stream, timer, broken) = wrap_connection(stream, &limits, shared, hang_up.clone());
+        let wait = Arc::clone(&timer.0);
         let service = service_fn(move |request| {
-            hang_up.request_began();
-            let hang_up = hang_up.clone();
+            let is_pipelined = wait.request_began();
+            let disconnect = hang_up.clone();
             let answering = (self.answer)(
                 request,
                 Peer {
                     address,
-                    disconnect: hang_up,
+                    disconnect,
                 },
             );
-            async move { Ok::<_, Infallible>(answering.await) }
+            async move {
+                if is_pipelined {
+                    // Until the runtime has looked for what other connections have got. hyper would go on, and tokio polls sockets
+                    // after 61 polls of tasks: together a thousand requests.
+                    yield_now().await;
+                }
+                Ok::<_, Infallible>(answering.await)
+            }
         });
         let connection = http1::Builder::new()
             .timer(timer)

@@ -3,11 +3,13 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
+
+use crate::own_runtime::spawn_thread;
 
 /// Threads that serve connections, each with a runtime of its own. A connection stays on its thread, so that its state stays
 /// in the cache of one processor, and threads neither take tasks from each other nor share locks for timers. The main thread
@@ -22,13 +24,22 @@ pub struct ServingThreads {
 /// The open files of a thread beside the main one: its poll, twice, its wake-up and its signals.
 pub const OPEN_FILES_OF_A_THREAD: u64 = 4;
 
-/// The runtimes of these threads. Connections are given to them in turn; by default there is only the main thread. Cheap to
-/// clone.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ServingRuntimes {
-    /// Those beside that of the main thread.
-    further: Arc<[Handle]>,
-    next: Arc<AtomicUsize>,
+/// The runtimes of these threads. A connection is given to the one with the fewest; by default there is only the main thread.
+/// Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct ServingRuntimes(Arc<[ServingRuntime]>);
+
+#[derive(Debug)]
+struct ServingRuntime {
+    /// `None` = that of the main thread.
+    further: Option<Handle>,
+    open: Arc<AtomicUsize>,
+}
+
+/// A connection that is served by a thread, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct ServedConnection {
+    open: Arc<AtomicUsize>,
 }
 
 impl ServingThreads {
@@ -37,7 +48,7 @@ impl ServingThreads {
     /// # Errors
     /// The system has no resources for a thread.
     pub fn start(count: usize) -> io::Result<Self> {
-        let mut runtimes = Vec::new();
+        let mut runtimes = vec![ServingRuntime::new(None)];
         // If a thread does not start, dropping this ends those before it.
         let mut started = Self {
             runtimes: ServingRuntimes::default(),
@@ -45,18 +56,13 @@ impl ServingThreads {
             further: Vec::new(),
         };
         for number in 1..count {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
-            runtimes.push(runtime.handle().clone());
             let stopped = started.stop.clone().cancelled_owned();
-            let run = move || {
-                runtime.block_on(stopped);
-                // Tasks that are left are dropped; blocked threads are not awaited.
-                runtime.shutdown_background();
-            };
-            let thread = thread::Builder::new().name(format!("serve-{number}"));
-            started.further.push(thread.spawn(run)?);
+            let begin = move |handle: &Handle| Ok((handle.clone(), stopped));
+            let (handle, thread) = spawn_thread(&format!("serve-{number}"), begin)?;
+            runtimes.push(ServingRuntime::new(Some(handle)));
+            started.further.push(thread);
         }
-        started.runtimes.further = runtimes.into();
+        started.runtimes = ServingRuntimes(runtimes.into());
         Ok(started)
     }
 
@@ -76,22 +82,66 @@ impl Drop for ServingThreads {
     }
 }
 
+impl Default for ServingRuntimes {
+    fn default() -> Self {
+        Self([ServingRuntime::new(None)].into())
+    }
+}
+
+impl ServingRuntime {
+    fn new(further: Option<Handle>) -> Self {
+        Self {
+            further,
+            open: Arc::default(),
+        }
+    }
+}
+
 impl ServingRuntimes {
-    /// Serves a connection on the next thread. Must be called inside the runtime of the main one.
-    pub(crate) fn spawn<F>(&self, stream: TcpStream, serve: impl FnOnce(TcpStream) -> F)
+    /// Serves a connection on the thread with the fewest, the first of several. `serve` keeps the [`ServedConnection`] as long
+    /// as it serves. Must be called inside the runtime of the main thread.
+    ///
+    /// # Errors
+    /// The socket cannot be registered with the runtime of that thread.
+    pub(crate) fn spawn<F>(
+        &self,
+        stream: TcpStream,
+        serve: impl FnOnce(TcpStream, ServedConnection) -> F,
+    ) -> io::Result<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % (self.further.len() + 1);
-        let Some(runtime) = turn.checked_sub(1).map(|further| &self.further[further]) else {
-            tokio::spawn(serve(stream));
-            return;
-        };
-        // The socket is registered with the other runtime.
-        let _inside = runtime.enter();
-        if let Ok(stream) = stream.into_std().and_then(TcpStream::from_std) {
-            runtime.spawn(serve(stream));
+        let mut threads = self.0.iter();
+        let mut chosen = threads.next().expect("the main thread is one of them");
+        for other in threads {
+            if other.open.load(Ordering::Relaxed) < chosen.open.load(Ordering::Relaxed) {
+                chosen = other;
+            }
         }
+        let served = ServedConnection::new(&chosen.open);
+        let Some(runtime) = &chosen.further else {
+            tokio::spawn(serve(stream, served));
+            return Ok(());
+        };
+        let _inside = runtime.enter();
+        let stream = TcpStream::from_std(stream.into_std()?)?;
+        runtime.spawn(serve(stream, served));
+        Ok(())
+    }
+}
+
+impl ServedConnection {
+    fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self {
+            open: Arc::clone(open),
+        }
+    }
+}
+
+impl Drop for ServedConnection {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -100,13 +150,14 @@ mod tests {
     use std::collections::HashSet;
     use std::net::TcpListener as StdListener;
 
+    use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
     use tokio::sync::mpsc;
 
     use super::*;
 
     fn thread_name() -> String {
-        thread::current().name().unwrap_or_default().to_owned()
+        std::thread::current().name().unwrap_or_default().to_owned()
     }
 
     /// Connections to a listener on the loopback address, accepted, with the ends of their clients.
@@ -123,18 +174,32 @@ mod tests {
         pairs
     }
 
+    /// Serves a connection until its client sends a byte or hangs up, and reports the name of the thread.
+    fn serve_until_read(
+        runtimes: &ServingRuntimes,
+        stream: TcpStream,
+        names: &mpsc::Sender<String>,
+    ) {
+        let names = names.clone();
+        let serve = |mut stream: TcpStream, served| async move {
+            names.send(thread_name()).await.unwrap();
+            // The socket belongs to the runtime of the thread.
+            let _ = stream.read_u8().await;
+            drop(served);
+            names.send("ended".to_owned()).await.unwrap();
+        };
+        runtimes.spawn(stream, serve).unwrap();
+    }
+
     #[tokio::test]
-    async fn connections_are_given_to_the_threads_in_turn() {
+    async fn each_thread_serves_as_many_connections() {
         let threads = ServingThreads::start(3).unwrap();
         let runtimes = threads.runtimes();
         let (names, mut reported) = mpsc::channel(6);
-        for (stream, _client) in connections(6).await {
-            let names = names.clone();
-            runtimes.spawn(stream, |stream| async move {
-                // The socket belongs to the runtime of the thread.
-                stream.writable().await.unwrap();
-                names.send(thread_name()).await.unwrap();
-            });
+        let mut clients = Vec::new();
+        for (stream, client) in connections(6).await {
+            serve_until_read(&runtimes, stream, &names);
+            clients.push(client);
         }
         let mut served = Vec::new();
         for _ in 0..6 {
@@ -147,6 +212,29 @@ mod tests {
         }
     }
 
+    /// A balancer opens a connection for each of its probes, between those that last.
+    #[tokio::test]
+    async fn short_connections_change_nothing_for_those_that_last() {
+        let threads = ServingThreads::start(2).unwrap();
+        let runtimes = threads.runtimes();
+        let (names, mut reported) = mpsc::channel(2);
+        let (mut lasting, mut served) = (Vec::new(), Vec::new());
+        let pairs = connections(8).await;
+        for (number, (stream, client)) in pairs.into_iter().enumerate() {
+            serve_until_read(&runtimes, stream, &names);
+            let name = reported.recv().await.unwrap();
+            if number % 2 == 0 {
+                lasting.push(client);
+                served.push(name);
+            } else {
+                drop(client);
+                assert_eq!(reported.recv().await.unwrap(), "ended");
+            }
+        }
+        let further = served.iter().filter(|name| *name == "serve-1").count();
+        assert_eq!(further, 2, "{served:?}");
+    }
+
     #[tokio::test]
     async fn what_is_still_served_ends_with_the_threads() {
         let threads = ServingThreads::start(2).unwrap();
@@ -155,13 +243,14 @@ mod tests {
         // The first is served by the main thread.
         for (stream, _client) in connections(2).await.into_iter() {
             let kept = kept.clone();
-            runtimes.spawn(stream, |_stream| async move {
+            let serve = |_stream, _served| async move {
                 let is_main = !thread_name().starts_with("serve-");
                 if !is_main {
                     std::future::pending::<()>().await;
                 }
                 drop(kept);
-            });
+            };
+            runtimes.spawn(stream, serve).unwrap();
         }
         drop(kept);
         drop((threads, runtimes));

@@ -4,11 +4,12 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::Builder;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::own_runtime::spawn_thread;
 use crate::systemd;
 
 /// Time for the last log lines before the process exits without a graceful stop.
@@ -33,28 +34,26 @@ pub struct StopTokens {
 /// Runs on a thread with its own runtime, so that it works however busy the runtime of the caller is.
 ///
 /// # Errors
-/// The signal handlers cannot be set up.
+/// The signal handlers or the thread cannot be set up.
 pub fn stop_on_signals(drain_delay: Duration) -> io::Result<StopTokens> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let mut signals = {
-        let _inside = runtime.enter();
-        StopSignals::new()?
-    };
     let stop = StopTokens::default();
     let watched = stop.clone();
-    let watch = async move {
-        run_stop_sequence(&mut signals, &watched, drain_delay).await;
-        let signal = signals.next().await;
-        tracing::warn!(
-            signal,
-            "ending at once: received another signal during the stop"
-        );
-        #[expect(clippy::disallowed_methods, reason = "a separate thread")]
-        thread::sleep(LAST_LINES);
-        std::process::exit(1);
+    let begin = move |_: &Handle| {
+        let mut signals = StopSignals::new()?;
+        let watch = async move {
+            run_stop_sequence(&mut signals, &watched, drain_delay).await;
+            let signal = signals.next().await;
+            tracing::warn!(
+                signal,
+                "ending at once: received another signal during the stop"
+            );
+            #[expect(clippy::disallowed_methods, reason = "a separate thread")]
+            thread::sleep(LAST_LINES);
+            std::process::exit(1);
+        };
+        Ok(((), watch))
     };
-    let thread = thread::Builder::new().name("signals".to_owned());
-    thread.spawn(move || runtime.block_on(watch))?;
+    spawn_thread("signals", begin)?;
     Ok(stop)
 }
 

@@ -137,7 +137,13 @@ impl AsyncRead for WatchedStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.reader).poll_read(context, buffer))?;
+        match Pin::new(&mut self.reader).poll_read(context, buffer) {
+            Poll::Pending => {
+                self.wait.emptied();
+                return Poll::Pending;
+            }
+            Poll::Ready(read) => read?,
+        }
         let read = &buffer.filled()[before..];
         if read.is_empty() && buffer.remaining() > 0 {
             ready!(self.poll_end(context));

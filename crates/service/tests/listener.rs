@@ -3,8 +3,10 @@
 // A panic fails the test.
 #![allow(clippy::unwrap_used)]
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -389,4 +391,47 @@ async fn keep_alive_probes_detect_a_vanished_client() {
     // Column 6 is the running timer: 02 is keep-alive.
     let timer = row.split_whitespace().nth(5).unwrap();
     assert!(timer.starts_with("02:"), "{row}");
+}
+
+/// Each request of the first connection that is answered while the second one waits is one too many, up to the next look at
+/// the sockets.
+#[tokio::test]
+async fn a_client_that_pipelines_requests_does_not_delay_others() {
+    const PIPELINED: usize = 3000;
+    const BEHIND_MAX: usize = 30;
+    let listener = bind(limits(10)).await;
+    let address = listener.address();
+    let mut other = std::net::TcpStream::connect(address).unwrap();
+    let answered = Arc::new(AtomicUsize::new(0));
+    let (sent_at, served_at) = (PIPELINED / 10, Arc::new(AtomicUsize::new(0)));
+    let (count, found) = (Arc::clone(&answered), Arc::clone(&served_at));
+    let other_side = Arc::new(other.try_clone().unwrap());
+    let answer = move |request: Request<Incoming>, _: Peer| {
+        if request.uri().path() == "/quick" {
+            found.store(count.load(Ordering::Relaxed), Ordering::Relaxed);
+        } else if count.fetch_add(1, Ordering::Relaxed) == sent_at {
+            (&*other_side).write_all(REQUEST).unwrap();
+        }
+        std::future::ready(Response::new(Body::empty()))
+    };
+    let stop = CancellationToken::new();
+    let served = tokio::spawn(listener.serve(answer, stop.clone(), HEADER_TIMEOUT));
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let requests = b"GET /many HTTP/1.1\r\nhost: x\r\n\r\n".repeat(PIPELINED);
+    let (mut reader, mut writer) = client.split();
+    let reading = async {
+        let mut buffer = vec![0; 64 * 1024];
+        while answered.load(Ordering::Relaxed) < PIPELINED {
+            assert_ne!(reader.read(&mut buffer).await.unwrap(), 0);
+        }
+    };
+    let (written, ()) = tokio::join!(writer.write_all(&requests), reading);
+    written.unwrap();
+    let behind = served_at.load(Ordering::Relaxed) - sent_at;
+    assert!(behind < BEHIND_MAX, "{behind}");
+    stop.cancel();
+    let _ = served.await.unwrap();
+    let mut text = String::new();
+    other.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
 }

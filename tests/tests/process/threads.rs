@@ -1,31 +1,50 @@
 //! An API with several threads, each with the connections that were given to it.
 
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-use tidegate_testkit::{RawHttp, Stack};
+use tidegate_testkit::{DaemonProgram, RawHttp, Stack};
+
+use crate::fixture::DaemonFixture;
 
 const THREADS: usize = 3;
 const CONSUMERS: usize = 12;
 /// The API's own limit is 10 s.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
+/// tokio ends a thread for blocking work by default when it was idle for this long.
+const IDLE_END: Duration = Duration::from_secs(10);
+
+/// The threads whose names begin so, in the order of their ids.
+fn threads_named(pid: u32, name: &str) -> Vec<PathBuf> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let tasks = tasks.map(|task| task.unwrap().path());
+    let is_named = |task: &PathBuf| {
+        let comm = fs::read_to_string(task.join("comm"));
+        comm.is_ok_and(|comm| comm.starts_with(name))
+    };
+    let mut named: Vec<PathBuf> = tasks.filter(is_named).collect();
+    named.sort_by_key(|task| {
+        task.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .parse::<u32>()
+            .unwrap()
+    });
+    named
+}
+
 /// How long each further thread for requests has run, in ns.
 fn serving_threads(pid: u32) -> Vec<u64> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let read = |task: &fs::DirEntry, file| fs::read_to_string(task.path().join(file)).unwrap();
-    let tasks = tasks.map(Result::unwrap);
-    let serving = tasks.filter(|task| read(task, "comm").starts_with("serve-"));
-    let mut run_ns: Vec<(u64, u64)> = serving
-        .map(|task| {
-            let statistics = read(&task, "schedstat");
-            let run_ns = statistics.split(' ').next().unwrap().parse().unwrap();
-            let id = task.file_name().to_str().unwrap().parse().unwrap();
-            (id, run_ns)
-        })
-        .collect();
-    run_ns.sort_unstable();
-    run_ns.into_iter().map(|(_, run_ns)| run_ns).collect()
+    let run_ns = |task: PathBuf| {
+        let statistics = fs::read_to_string(task.join("schedstat")).unwrap();
+        statistics.split(' ').next().unwrap().parse().unwrap()
+    };
+    let serving = threads_named(pid, "serve-").into_iter();
+    serving.map(run_ns).collect()
 }
 
 /// Consumers wait on all threads, and jobs that are published on any of them reach each consumer once. A stop answers the
@@ -81,4 +100,35 @@ async fn jobs_reach_the_consumers_of_all_threads() {
     stack.api(0).restart().await;
     assert_eq!(queue.with_separate_connections().size().await, 0);
     stack.finish().await;
+}
+
+/// tokio panics if a runtime without a thread for blocking work gets some and cannot start one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_thread_keeps_one_for_blocking_work() {
+    let setting = format!("threads = {THREADS}");
+    let stack = Stack::builder().api_config(&setting).start().await;
+    tokio::time::sleep(IDLE_END + Duration::from_secs(2)).await;
+    for (pid, runtimes) in [
+        // The signals have a runtime, too.
+        (stack.api(0).pid(), THREADS + 1),
+        (stack.pump(0).pid(), 2),
+    ] {
+        let blocking = threads_named(pid, "blocking").len();
+        assert!(blocking >= runtimes, "{blocking}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn more_threads_than_the_system_has_room_for_are_an_error() {
+    let fixture = DaemonFixture::new().await;
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 1500000 && exec \"$0\" \"$@\""]);
+    command.arg(DaemonProgram::Api.path());
+    command.args(["--redis", &fixture.redis.url()]);
+    command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    let ended = command.env("TIDEGATE_THREADS", "1024").output().unwrap();
+    let log = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{log}");
+    assert!(log.contains("set it to a lower number"), "{log}");
 }
