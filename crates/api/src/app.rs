@@ -43,7 +43,7 @@ pub(crate) struct App {
     /// Where spans go; `None` = there are none.
     pub(crate) traces: Option<Traces>,
     /// Permits for parsing and writing large JSON: one less than there are processors, at least one.
-    pub(crate) large_bodies: Semaphore,
+    pub(crate) large_bodies: Arc<Semaphore>,
 }
 
 impl App {
@@ -75,7 +75,7 @@ impl App {
             bulk_body: reading(requests.bulk_bytes_max),
             unread_budget: ByteBudget::new(requests.unread_bytes_max),
             traces: None,
-            large_bodies: Semaphore::new(processors.saturating_sub(1).max(1)),
+            large_bodies: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),
             request_limits: requests,
         }
     }

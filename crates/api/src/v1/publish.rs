@@ -18,6 +18,7 @@ use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::{is_keyed, keyed_job};
 use super::result::EndWait;
+use crate::http::off_runtime::off_runtime;
 use crate::shapes::{id_text, queue_text, state_name};
 use crate::spans::PublishSpan;
 
@@ -58,11 +59,15 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
         .take_body(&app.job_body)
         .await
         .map_err(|error| error.of_payload())?;
-    check_json_payload(&content_type, &body.bytes)?;
-    let payload = JobPayload {
-        bytes: body.bytes.to_vec(),
-        content_type,
+    let length = body.bytes.len();
+    let reading = move || {
+        check_json_payload(&content_type, &body.bytes)?;
+        Ok::<_, NativeError>(JobPayload {
+            bytes: body.bytes.to_vec(),
+            content_type,
+        })
     };
+    let payload = off_runtime(&app.large_bodies, length, reading).await??;
     let mut job = keyed_job(&queue, payload, attributes, &options);
     let target = durability_target(&request, &options);
     let wait = options.wait.filter(|wait| wait.as_ms() > 0);

@@ -18,7 +18,7 @@ pub const PUBLISH_JOBS_MAX: usize = 64;
 
 /// Payloads of more bytes than this are encoded on a thread for blocking work: compression takes milliseconds, which
 /// would block a thread of the runtime.
-const ENCODED_INLINE_BYTES: usize = 1024 * 1024;
+const ENCODED_INLINE_BYTES: usize = 256 * 1024;
 
 /// Jobs that are stored.
 #[derive(Debug, Clone)]
