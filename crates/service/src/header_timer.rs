@@ -63,7 +63,6 @@ pub(crate) struct RequestWait {
     sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
     hang_up: DisconnectPolicy,
     header_timeout: Duration,
-    idle_timeout: Duration,
 }
 
 /// The part of a header that has been read.
@@ -88,7 +87,6 @@ impl RequestWait {
             sleep: Mutex::default(),
             hang_up,
             header_timeout: limits.header_timeout,
-            idle_timeout: limits.idle_timeout,
         }
     }
 
@@ -152,27 +150,28 @@ impl RequestWait {
     }
 }
 
-/// The timer that hyper uses for one connection. It ignores the deadlines that hyper requests and applies the idle and
-/// the header timeout.
+/// The timer that hyper uses for one connection. It keeps to the deadlines that hyper requests, those of the idle
+/// timeout, until a header begins, and to the header timeout then.
 pub(crate) struct HeaderTimer(pub(crate) Arc<RequestWait>);
 
 impl Timer for HeaderTimer {
-    fn sleep(&self, _duration: Duration) -> Pin<Box<dyn Sleep>> {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.sleep_until((Instant::now() + duration).into())
+    }
+
+    /// The deadline is that of the idle timeout, which is hyper's `header_read_timeout`.
+    fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
         self.0.last_change.store(false, Ordering::Relaxed);
         // Releases the header of the previous request, which is answered.
         *self.0.header.lock() = PartialHeader::default();
         self.0.hang_up.request_ended();
         let waiting = self.0.shared.waiting.as_ref();
         Box::pin(HeaderSleep {
-            deadline: Instant::now() + self.0.idle_timeout,
+            deadline: deadline.into(),
             in_header: false,
             wait: Arc::clone(&self.0),
             _entry: waiting.map(|(connections, end)| connections.register(end.clone())),
         })
-    }
-
-    fn sleep_until(&self, _deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
-        self.sleep(self.0.idle_timeout)
     }
 }
 

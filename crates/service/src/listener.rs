@@ -320,8 +320,7 @@ where
             );
             async move {
                 if is_pipelined {
-                    // Until the runtime has looked for what other connections have got. hyper would go on, and tokio polls sockets
-                    // after 61 polls of tasks: together a thousand requests.
+                    // The runtime looks at the sockets of others first (docs/decisions/0071-threads.md).
                     yield_now().await;
                 }
                 Ok::<_, Infallible>(answering.await)

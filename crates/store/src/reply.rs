@@ -48,8 +48,13 @@ impl Reply {
         }
     }
 
+    /// The number of values that were not read yet.
+    pub(crate) fn left(&self) -> usize {
+        self.values.len()
+    }
+
     pub(crate) fn has_more(&self) -> bool {
-        !self.values.as_slice().is_empty()
+        self.left() > 0
     }
 
     pub(crate) fn integer(&mut self) -> Result<i64, StoreError> {

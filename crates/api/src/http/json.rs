@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 use serde_json::{Map, Value};
 
-/// The length of most answers that show no job, at most.
+/// The length of most answers that show no job.
 const BYTES_USUAL: usize = 128;
 
 const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
@@ -29,21 +29,12 @@ pub(crate) fn pretty_answer(status: StatusCode, value: &impl Serialize) -> Respo
 
 /// A JSON text indented by four spaces.
 pub(crate) fn pretty(value: &impl Serialize) -> Vec<u8> {
-    write(
-        value,
-        HtmlSafe(PrettyFormatter::with_indent(b"    ")),
-        BYTES_USUAL,
-    )
+    write(value, HtmlSafe(PrettyFormatter::with_indent(b"    ")))
 }
 
 /// A JSON text on one line.
 pub(crate) fn compact(value: &impl Serialize) -> Vec<u8> {
-    compact_sized(value, BYTES_USUAL)
-}
-
-/// A JSON text on one line, of about this length. Memory is allocated once if it is no longer.
-pub(crate) fn compact_sized(value: &impl Serialize, bytes: usize) -> Vec<u8> {
-    write(value, HtmlSafe(CompactFormatter), bytes)
+    write(value, HtmlSafe(CompactFormatter))
 }
 
 /// An answer whose body is JSON already.
@@ -60,8 +51,8 @@ pub(crate) fn parse_object<T: DeserializeOwned>(text: &[u8]) -> serde_json::Resu
     serde_json::from_value(object.into())
 }
 
-fn write(value: &impl Serialize, formatter: impl Formatter, bytes: usize) -> Vec<u8> {
-    let mut text = Vec::with_capacity(bytes);
+fn write(value: &impl Serialize, formatter: impl Formatter) -> Vec<u8> {
+    let mut text = Vec::with_capacity(BYTES_USUAL);
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, formatter);
     if let Err(error) = value.serialize(&mut serializer) {
         // All values have string keys and writing to a vector cannot fail, so this is a bug.

@@ -45,9 +45,9 @@ mod tests {
     #[tokio::test]
     async fn work_keeps_its_permit_if_its_caller_leaves() {
         let permits = Arc::new(Semaphore::new(1));
-        let (sender, received) = std::sync::mpsc::channel::<()>();
+        let (sender, received) = tokio::sync::oneshot::channel::<()>();
         {
-            let work = move || received.recv();
+            let work = move || received.blocking_recv();
             let mut working = pin!(off_runtime(&permits, INLINE_BYTES + 1, work));
             assert!(poll!(&mut working).is_pending());
         }

@@ -48,7 +48,8 @@ pub(crate) fn handle(app: &Arc<App>, mut api_request: ApiRequest) -> (Endpoint, 
 /// [`ApiError::BadPath`] for invalid percent-encoding, else [`ApiError::ApiNotFound`].
 fn reject_unroutable(head: &Parts) -> Result<(), ApiError> {
     let path = head.uri.path();
-    if path.contains('%') && unescape(path, Plus::IsPlus).is_none() {
+    let has_escapes = path.contains('%');
+    if has_escapes && unescape(path, Plus::IsPlus).is_none() {
         return Err(ApiError::BadPath);
     }
     let method = &head.method;
@@ -59,7 +60,7 @@ fn reject_unroutable(head: &Parts) -> Result<(), ApiError> {
         return Err(ApiError::ApiNotFound);
     }
     // An encoded slash counts as a slash: the path has one segment more than the match with a template would find.
-    if path.contains("%2F") || path.contains("%2f") {
+    if has_escapes && (path.contains("%2F") || path.contains("%2f")) {
         return Err(ApiError::ApiNotFound);
     }
     Ok(())

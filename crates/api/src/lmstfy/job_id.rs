@@ -9,6 +9,9 @@ use tidegate_core::{InvalidJobId, JOB_ID_BYTES, JobId};
 /// The version digit of jobs that were published with attributes enabled.
 const VERSION: char = '1';
 
+/// Length of the longer form.
+pub(super) const WIRE_JOB_ID_BYTES_MAX: usize = JOB_ID_BYTES + 1;
+
 /// A job id in its form on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WireJobId {
@@ -41,14 +44,24 @@ impl FromStr for WireJobId {
     }
 }
 
+impl WireJobId {
+    /// Writes the text into a buffer, without an allocation.
+    pub(super) fn encode(self, buffer: &mut [u8; WIRE_JOB_ID_BYTES_MAX]) -> &str {
+        if self.versioned {
+            let [version, id @ ..] = &mut *buffer;
+            *version = VERSION as u8;
+            self.id.encode(id);
+            return str::from_utf8(buffer).expect("digits and letters");
+        }
+        let [_, id @ ..] = buffer;
+        self.id.encode(id)
+    }
+}
+
 impl Serialize for WireJobId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut buffer = [0; JOB_ID_BYTES];
-        match self.versioned {
-            true => serializer.collect_str(self),
-            // Most ids; `collect_str` writes piece by piece.
-            false => serializer.serialize_str(self.id.encode(&mut buffer)),
-        }
+        // `collect_str` would write piece by piece.
+        serializer.serialize_str(self.encode(&mut [0; WIRE_JOB_ID_BYTES_MAX]))
     }
 }
 

@@ -66,14 +66,15 @@ pub(super) async fn reserve(
         api_request.hang_up.clone(),
         Arc::clone(&api_request.context),
     );
-    drop(api_request);
     if !scope.has_name || scope.queues.len() > requests.consume_queues_max {
         return Err(ApiError::NoQueue);
     }
     let ConsumeParams { claim, patience } = wish;
     let patience = patience.min(app.wait_max);
     let waits = !patience.is_zero();
-    let room = waits.then(|| app.engine.room.take(scope.token, None));
+    let token = waits.then(|| scope.token(&app, &api_request));
+    drop(api_request);
+    let room = token.map(|token| app.engine.room.take(token, None));
     let room = room.transpose()?;
     let sources = scope.pool.sources(&scope.queues);
     let parked = || hang_up.cancel_on_disconnect();
@@ -140,10 +141,7 @@ fn show(pool: &Pool, delivery: &Delivery, list: bool) -> Vec<u8> {
     let jobs: Vec<JobView<'_>> = shown.collect();
     match &jobs[..] {
         [job] if !list => job.json(),
-        _ => {
-            let bytes = jobs.iter().map(|job| job.json_bytes() + 1).sum();
-            json::compact_sized(&jobs, bytes)
-        }
+        jobs => JobView::json_list(jobs),
     }
 }
 

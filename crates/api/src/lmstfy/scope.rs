@@ -5,9 +5,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use axum::http::{HeaderName, HeaderValue};
+use futures_util::poll;
 use tidegate_core::{InvalidName, JobId, Namespace, NewJob, QueueKey, QueueName};
 use tidegate_store::LimitHolder;
 use tokio::time::{Instant, timeout_at};
@@ -56,8 +59,7 @@ pub(crate) struct ConsumeScope {
     pub(crate) queues: Vec<QueueKey>,
     /// Whether the list has a name, valid or not.
     pub(crate) has_name: bool,
-    /// The token, for the limit on waiting consumers and for revocation.
-    pub(crate) token: LimitHolder,
+    namespace: Namespace,
     /// Call [`Permit::keep`] when the consume has succeeded.
     pub(crate) permit: Permit,
     /// The deadline of the request, without the time of its wait for a job.
@@ -161,15 +163,19 @@ impl ConsumeScope {
         let (namespace, permit) = permit.await?;
         Ok(Self {
             permit,
-            token: app
-                .engine
-                .tokens
-                .holder(&pool.name, namespace, presented.split().1),
             pool,
             queues: parse_queues(namespace, &list),
+            namespace: namespace.clone(),
             has_name: list.bytes().any(|byte| byte != b','),
             ends_at,
         })
+    }
+
+    /// The token of the request, for the limit on waiting consumers and for revocation.
+    pub(super) fn token(&self, app: &App, api_request: &ApiRequest) -> LimitHolder {
+        let presented = RequestToken::in_request(api_request);
+        let tokens = &app.engine.tokens;
+        tokens.holder(&self.pool.name, &self.namespace, presented.split().1)
     }
 }
 
@@ -250,7 +256,10 @@ impl<'a> RequestToken<'a> {
             .get(TOKEN)
             .map(HeaderValue::as_bytes);
         let token = match header {
-            Some(value) if !value.is_empty() => String::from_utf8_lossy(value),
+            Some(value) if !value.is_empty() => match str::from_utf8(value) {
+                Ok(token) => Cow::Borrowed(token),
+                Err(_) => String::from_utf8_lossy(value),
+            },
             _ => {
                 let in_query = api_request.query().get("token").map(Cow::into_owned);
                 in_query.unwrap_or_default().into()
@@ -319,13 +328,18 @@ impl<'a> RequestToken<'a> {
     ) -> Result<(&'n Namespace, Permit), ApiError> {
         let token = self.split().1;
         let stored = app.engine.tokens.stored_form(token);
-        if let Some(namespace) = namespace {
-            // Concurrently with the look-up of the token.
-            app.engine
-                .limits
-                .refresh(TokenKey::new(&pool.name, namespace, &stored));
-        }
-        let namespace = self.check(app, pool, namespace).await?;
+        let mut checking = pin!(self.check(app, pool, namespace));
+        let namespace = match (poll!(&mut checking), namespace) {
+            (Poll::Ready(checked), _) => checked?,
+            (Poll::Pending, namespace) => {
+                if let Some(namespace) = namespace {
+                    // Concurrently with the look-up of the token.
+                    let token = TokenKey::new(&pool.name, namespace, &stored);
+                    app.engine.limits.refresh(token);
+                }
+                checking.await?
+            }
+        };
         let holder = TokenKey::new(&pool.name, namespace, &stored);
         let permit = app.engine.limits.permit(holder, action);
         let permit = permit.await.map_err(|reason| match reason {

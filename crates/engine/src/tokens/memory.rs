@@ -151,7 +151,7 @@ impl<K: CachedName, V: Clone> AnswerCache<K, V> {
         Q: Hash + Equivalent<K>,
     {
         let known = |entry: &mut CacheEntry<V>| {
-            let is_kept = entry.is_younger_than(KEPT_FOR, now);
+            let is_kept = entry.age(now) < KEPT_FOR;
             is_kept.then(|| entry.known(now))
         };
         self.change(name, known).flatten()
@@ -162,8 +162,8 @@ impl<K: CachedName, V: Clone> AnswerCache<K, V> {
     where
         Q: Hash + Equivalent<K>,
     {
-        let is_young = self.change(name, |entry| entry.is_younger_than(time, Instant::now()));
-        is_young == Some(true)
+        let age = self.change(name, |entry| entry.age(Instant::now()));
+        age.is_some_and(|age| age < time)
     }
 
     /// Caches an answer of Redis, which was asked at `asked_at`.

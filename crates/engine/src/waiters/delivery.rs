@@ -116,20 +116,23 @@ impl Delivery {
 
     /// Drops the contents of the jobs, once the answer that shows them is complete.
     #[must_use]
-    pub fn shown(self) -> Delivered {
-        Delivered(self.parts.into_iter().map(|part| part.guard).collect())
+    pub fn shown(mut self) -> Delivered {
+        for part in &mut self.parts {
+            part.jobs = Vec::new();
+        }
+        Delivered(self.parts)
     }
 }
 
 /// The jobs of a complete answer. Dropping this releases them, without using up an attempt, unless
 /// [`Self::arrived`] was called.
 #[derive(Debug)]
-pub struct Delivered(Vec<ReleaseGuard>);
+pub struct Delivered(Vec<DeliveryPart>);
 
 impl Delivered {
     /// Counts the jobs as delivered. Must be called when the connection has taken the answer for writing.
     pub fn arrived(&mut self) {
-        self.0.iter_mut().for_each(ReleaseGuard::arrived);
+        self.0.iter_mut().for_each(|part| part.guard.arrived());
     }
 }
 
@@ -156,6 +159,9 @@ impl ReleaseGuard {
     }
 
     fn release_from(&mut self, kept: usize) {
+        if kept >= self.leased.len() {
+            return;
+        }
         let leased = self.leased.split_off(kept);
         self.shared.release(self.source.clone(), None, leased);
     }

@@ -1,3 +1,4 @@
+use bytes::{Buf, Bytes};
 use tidegate_core::{DURATION_MS_MAX, Job, JobState, Lane};
 
 use super::settle::LeasedJob;
@@ -104,6 +105,33 @@ struct ReservedOnce {
     jobs: Vec<Option<Job>>,
 }
 
+/// A job in the reply of the script.
+struct LeasedRecord {
+    record: Bytes,
+    number: u64,
+    /// Its former due time.
+    run_at_ms: u64,
+}
+
+impl LeasedRecord {
+    /// Bytes of a number behind the record.
+    const NUMBER_BYTES: usize = 6;
+
+    fn split(mut text: Bytes) -> Result<Self, StoreError> {
+        let Some(record_bytes) = text.len().checked_sub(2 * Self::NUMBER_BYTES) else {
+            return Err(StoreError::corrupt(
+                "script returned a job without its number",
+            ));
+        };
+        let mut numbers = text.split_off(record_bytes);
+        Ok(Self {
+            record: text,
+            number: numbers.get_uint(Self::NUMBER_BYTES),
+            run_at_ms: numbers.get_uint(Self::NUMBER_BYTES),
+        })
+    }
+}
+
 impl Store {
     /// Leases the oldest live jobs of a lane. Claims are served in order, each until it has its count or the lane is
     /// empty. Expired jobs and stale hints are skipped, so an empty result means that the lane is empty.
@@ -159,7 +187,8 @@ impl Store {
             let mut once = self.reserve_once(options, lane, &open, leases).await?;
             let mut found = once.jobs.into_iter();
             for (claim, jobs) in open.iter_mut().zip(&mut jobs) {
-                for job in found.by_ref().take(usize::from(claim.count)) {
+                jobs.reserve_exact(found.len().min(claim.count.into()));
+                for job in found.by_ref().take(claim.count.into()) {
                     // Instead of a deleted or corrupt job another one is reserved.
                     let Some(job) = job else {
                         once.has_more = true;
@@ -217,17 +246,24 @@ impl Store {
         }
         reply = reply.ok()?;
         let (has_more, is_registered) = (reply.flag()?, reply.flag()?);
-        let mut records = Vec::new();
-        let mut made = Vec::new();
+        let count = reply.left();
+        let mut records = Vec::with_capacity(count);
+        let mut made = Vec::with_capacity(count);
+        leases.reserve(count);
         while reply.has_more() {
-            let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
+            let LeasedRecord {
+                record,
+                number,
+                run_at_ms,
+            } = LeasedRecord::split(reply.bytes()?)?;
+            let record = StoredRecord::read(bucket, number, record)?;
             let attempt = record.header().attempt;
             leases.push(LeasedJob {
                 id: record.id,
                 attempt,
             });
             records.push(record);
-            made.push((attempt, reply.count()?));
+            made.push((attempt, run_at_ms));
         }
         let jobs = self.fetch_bodies(queue, records).await?.into_iter();
         let jobs = jobs.zip(made).map(|(job, (attempt, run_at_ms))| match job {

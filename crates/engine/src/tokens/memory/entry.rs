@@ -98,13 +98,14 @@ impl<V> CacheEntry<V> {
         }
     }
 
-    pub(super) fn is_younger_than(&self, age: Duration, now: Instant) -> bool {
-        now.saturating_duration_since(self.asked_at) < age
+    /// The age of the answer.
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.asked_at)
     }
 
     /// Whether a refresh is due.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        !self.is_younger_than(REFRESH_FROM, now)
+    fn is_due(&self, now: Instant) -> bool {
+        self.age(now) >= REFRESH_FROM
             && !self.refresh.as_ref().is_some_and(Refresh::is_running)
             && !self.problem.is_some_and(|trouble| trouble.is_recent(now))
     }
@@ -149,11 +150,11 @@ impl<V: Clone> CacheEntry<V> {
 
     /// The cached answer, and its state at this time.
     pub(super) fn known(&self, now: Instant) -> CachedAnswer<V> {
-        let is_fresh = self.is_younger_than(FRESH_FOR, now);
-        let value = self.value.clone();
+        let (age, value) = (self.age(now), self.value.clone());
         match self.problem {
-            _ if is_fresh && self.is_due(now) => CachedAnswer::Aging(value),
-            _ if is_fresh => CachedAnswer::Fresh(value),
+            _ if age < REFRESH_FROM => CachedAnswer::Fresh(value),
+            _ if age < FRESH_FOR && self.is_due(now) => CachedAnswer::Aging(value),
+            _ if age < FRESH_FOR => CachedAnswer::Fresh(value),
             Some(trouble) if trouble.counts(now) => CachedAnswer::Unconfirmed(value),
             _ => CachedAnswer::Old(value),
         }
