@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     match Runtime::new() {
         Ok(runtime) => runtime.block_on(run_to_the_end(arguments)),
         Err(error) => {
-            // Without the thread of `error_output`, which may fail to start for the same reason.
+            // Too few open files, for example. Not through `error_output`, which needs a runtime at its end.
             let _ = writeln!(io::stderr(), "error: failed to start the runtime: {error}");
             ExitCode::FAILURE
         }

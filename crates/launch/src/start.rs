@@ -12,6 +12,7 @@ use std::time::Duration;
 use tidegate_service::traces::Traces;
 use tidegate_service::{LogConfig, PidFile, logs, new_runtime};
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 use crate::flags::{Flag, LaunchFlags};
 use crate::process::{DaemonContext, ReloadSignals, SharedParts};
@@ -20,6 +21,9 @@ use crate::settings_loader::{LoadedSettings, SettingsLoader};
 
 /// Longest time that blocked tasks may delay the exit of the process.
 const BLOCKED_LIMIT: Duration = Duration::from_millis(500);
+
+/// Longest time for sending the last spans, which takes at most 2 s once a thread is free.
+const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Files in `log.directory`.
 const LOG_FILES: [&str; 2] = ["access.log", "error.log"];
@@ -64,7 +68,7 @@ pub fn run_once<C: Settings, T>(
 }
 
 fn start_runtime() -> Result<Runtime, String> {
-    new_runtime().map_err(|error| format!("failed to start the runtime: {error}"))
+    new_runtime("main").map_err(|error| format!("failed to start the runtime: {error}"))
 }
 
 fn start<C: Settings, E: Display>(
@@ -100,8 +104,8 @@ fn start<C: Settings, E: Display>(
             if let Some(traces) = traces {
                 // The runtime sends the spans, and only runs meanwhile.
                 let closing = runtime.spawn_blocking(move || traces.close());
-                // It does not panic.
-                let _ = runtime.block_on(closing);
+                // It does not panic. All threads for blocking work may be blocked.
+                let _ = runtime.block_on(async { timeout(CLOSE_LIMIT, closing).await });
             }
             result
         }

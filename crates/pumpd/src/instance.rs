@@ -31,7 +31,7 @@ pub(crate) struct Instance {
     pub(crate) roster_changed: watch::Sender<()>,
     /// Notifies that the clock of a server was set forward, so that timers may be due earlier than planned.
     pub(crate) clock_jumped: Notify,
-    /// Buckets whose lock this instance seemed to hold, until Redis refused a call.
+    /// Buckets whose lock this instance seemed to hold, until Redis refused a call or a message said that it was taken.
     doubted: Mutex<BTreeSet<u16>>,
 }
 

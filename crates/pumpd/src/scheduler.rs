@@ -150,6 +150,8 @@ impl Scheduler {
                 self.instance.roster_changed.send_replace(());
             }
             Alarm::LockTaken { bucket, from } if from == self.instance.token => {
+                // The other pump may not be known here either.
+                self.instance.roster_changed.send_replace(());
                 self.instance.doubt(bucket);
             }
             Alarm::LockTaken { .. } => {}

@@ -95,8 +95,8 @@ impl RequestWait {
         &self.hang_up
     }
 
-    /// Records that the header of a request is complete. Returns whether the client has pipelined it, which means that it
-    /// did not wait for the answer to the request before.
+    /// Records that the header of a request is complete. Returns whether the client has pipelined it: the socket was not empty
+    /// since the request before.
     pub(crate) fn request_began(&self) -> bool {
         self.hang_up.request_began();
         self.has_begun.swap(true, Ordering::Relaxed)

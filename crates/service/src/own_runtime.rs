@@ -10,21 +10,26 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Threads for blocking work are kept for a century once they have begun. tokio panics when a runtime gets blocking work,
 /// has no thread for it, and the system refuses one for the moment.
 const BLOCKING_KEPT_FOR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-/// Largest number of these threads. Since they are kept, it bounds what a burst leaves behind.
-const BLOCKING_THREADS_MAX: usize = 32;
+/// Largest number of these threads. Since they are kept, it bounds what a burst leaves behind. It is large, as each look-up of
+/// a host name may take one for as long as name servers do not answer.
+const BLOCKING_THREADS_MAX: usize = 256;
 
 /// Builds a runtime that runs its tasks on the thread that calls `block_on`. It has a thread for blocking work from the
-/// beginning, so that such work is at worst delayed while the system has no resources for further threads.
+/// beginning, so that such work is at worst delayed while the system has no resources for further threads. `name` is that of
+/// the runtime in the names of these threads.
 ///
 /// # Errors
 /// The system has no resources for it.
-pub fn new_runtime() -> io::Result<Runtime> {
+///
+/// # Panics
+/// The system has resources for a thread, and none for a second one a moment later.
+pub fn new_runtime(name: &str) -> io::Result<Runtime> {
     // The runtime would panic instead of returning an error.
     let tried = thread::Builder::new().spawn(|| ())?;
     let _ = tried.join();
     let runtime = Builder::new_current_thread()
         .enable_all()
-        .thread_name("blocking")
+        .thread_name(format!("block-{name}"))
         .thread_keep_alive(BLOCKING_KEPT_FOR)
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .build()?;
@@ -48,8 +53,9 @@ where
     let (sender, begun) = sync_channel(1);
     // The runtime is made on its thread: if that cannot be started, it would be dropped inside the runtime of the caller, which
     // panics.
+    let own_name = name.to_owned();
     let run = move || {
-        let made = new_runtime().and_then(|runtime| {
+        let made = new_runtime(&own_name).and_then(|runtime| {
             let inside = runtime.enter();
             let begun = begin(runtime.handle())?;
             drop(inside);

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use crate::own_runtime::spawn_thread;
 
 /// Threads that serve connections, each with a runtime of its own. A connection stays on its thread, so that its state stays
-/// in the cache of one processor, and threads neither take tasks from each other nor share locks for timers. The main thread
-/// is the first of them.
+/// in the cache of one processor, and threads neither take tasks from each other nor share the locks of a scheduler. The main
+/// thread is the first of them.
 #[derive(Debug)]
 pub struct ServingThreads {
     runtimes: ServingRuntimes,
@@ -186,7 +186,8 @@ mod tests {
             // The socket belongs to the runtime of the thread.
             let _ = stream.read_u8().await;
             drop(served);
-            names.send("ended".to_owned()).await.unwrap();
+            // The test may have ended.
+            let _ = names.send("ended".to_owned()).await;
         };
         runtimes.spawn(stream, serve).unwrap();
     }
@@ -240,18 +241,24 @@ mod tests {
         let threads = ServingThreads::start(2).unwrap();
         let runtimes = threads.runtimes();
         let (kept, mut dropped) = mpsc::channel::<()>(1);
+        let (began, mut begun) = mpsc::channel(2);
         // The first is served by the main thread.
         for (stream, _client) in connections(2).await.into_iter() {
             let kept = kept.clone();
-            let serve = |_stream, _served| async move {
+            let began = began.clone();
+            let serve = |stream, served| async move {
                 let is_main = !thread_name().starts_with("serve-");
+                began.send(is_main).await.unwrap();
                 if !is_main {
                     std::future::pending::<()>().await;
                 }
-                drop(kept);
+                drop((stream, served, kept));
             };
             runtimes.spawn(stream, serve).unwrap();
         }
+        let mut on_main = [begun.recv().await.unwrap(), begun.recv().await.unwrap()];
+        on_main.sort_unstable();
+        assert_eq!(on_main, [false, true]);
         drop(kept);
         drop((threads, runtimes));
         assert_eq!(dropped.recv().await, None);

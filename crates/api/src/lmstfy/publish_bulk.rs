@@ -38,12 +38,12 @@ pub(super) async fn publish_bulk(
         context,
         ..
     } = api_request;
-    // Its share is held until the answer, as the body is in memory until then.
     let body = app.bulk_body.read(body).await?;
-    let (bytes, limits) = (body.bytes, app.request_limits.clone());
-    let length = bytes.len();
-    let parse = move || elements(&bytes, &limits);
-    let elements = off_runtime(&app.large_bodies, length, parse).await??;
+    let (length, limits) = (body.bytes.len(), app.request_limits.clone());
+    // The body is kept until the answer, as it is in memory until then and holds its share of the budget.
+    let parse = move || (elements(&body.bytes, &limits), body);
+    let (elements, _body) = off_runtime(&app.large_bodies, length, parse).await?;
+    let elements = elements?;
     let extras = JobHeaders::read(&head.headers)?;
     let span = PublishSpan::begin(&app, &head.headers, &context);
     drop(head);

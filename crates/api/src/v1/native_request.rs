@@ -298,6 +298,8 @@ impl NativeRequest {
         let body = self.take_body(&reader).await?;
         let (length, limits) = (body.bytes.len(), self.limits());
         let reading = move || {
+            // All of it: its share of the budget is held as long as the bytes.
+            let body = body;
             let read = read_body(&body.bytes, &limits);
             read.map_err(|invalid| {
                 let is_other =

@@ -18,6 +18,8 @@ use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::{is_keyed, keyed_job};
 use super::result::EndWait;
+use crate::app::App;
+use crate::http::body::ReceivedBody;
 use crate::http::off_runtime::off_runtime;
 use crate::shapes::{id_text, queue_text, state_name};
 use crate::spans::PublishSpan;
@@ -43,6 +45,23 @@ impl StoredPublish {
     }
 }
 
+/// Checks a payload that is JSON, by its content type.
+///
+/// # Errors
+/// It is not valid.
+async fn checked_json(
+    app: &App,
+    content_type: ContentType,
+    body: ReceivedBody,
+) -> Result<(ContentType, ReceivedBody), NativeError> {
+    let length = body.bytes.len();
+    let checking = move || {
+        let checked = check_json_payload(&content_type, &body.bytes);
+        checked.map(|()| (content_type, body))
+    };
+    Ok(off_runtime(&app.large_bodies, length, checking).await??)
+}
+
 pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish, NativeError> {
     request.need(Scope::Publish)?;
     let permit = request.permit(LimitedAction::Produce).await?;
@@ -59,15 +78,14 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
         .take_body(&app.job_body)
         .await
         .map_err(|error| error.of_payload())?;
-    let length = body.bytes.len();
-    let reading = move || {
-        check_json_payload(&content_type, &body.bytes)?;
-        Ok::<_, NativeError>(JobPayload {
-            bytes: body.bytes.to_vec(),
-            content_type,
-        })
+    let (content_type, body) = match content_type.is_json() {
+        true => checked_json(&app, content_type, body).await?,
+        false => (content_type, body),
     };
-    let payload = off_runtime(&app.large_bodies, length, reading).await??;
+    let payload = JobPayload {
+        bytes: body.bytes.to_vec(),
+        content_type,
+    };
     let mut job = keyed_job(&queue, payload, attributes, &options);
     let target = durability_target(&request, &options);
     let wait = options.wait.filter(|wait| wait.as_ms() > 0);

@@ -12,8 +12,6 @@
 //! kernel detects this (`Waits::tcp_settings`). A proxy, such as a sidecar or one that terminates TLS, acknowledges it
 //! nevertheless; then only missing replies reveal it.
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -25,6 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use super::in_runtime::in_runtime;
 use super::no_reply_timer::NoReplyTimer;
 use super::waits::Timeouts;
 
@@ -39,8 +38,7 @@ const IDLE_MAX: Duration = Duration::from_millis(2500);
 
 pub(crate) struct RedisConnection {
     client: Client,
-    /// The runtime in which it was made. Its socket belongs there, also after a reconnect that a call of another runtime has
-    /// caused: that one may be busy, or end.
+    /// The runtime in which it was made. Its socket belongs there, also after a reconnect that a call of another one has caused.
     runtime: Handle,
     config: ConnectionManagerConfig,
     waits: Timeouts,
@@ -146,20 +144,10 @@ impl RedisConnection {
         }
         let current = self.connection_to_use();
         let pending = InFlightCall::new(self);
-        let answer = self.inside(send(current.connection.clone())).await;
+        let answer = in_runtime(&self.runtime, send(current.connection.clone())).await;
         let answer = self.record_result(&current, answer);
         drop(pending);
         answer
-    }
-
-    /// Polls a future inside the runtime of the connection. The client library reconnects in the runtime of a caller.
-    async fn inside<F: Future>(&self, calling: F) -> F::Output {
-        let mut calling = pin!(calling);
-        let polled = poll_fn(|context| {
-            let _inside = self.runtime.enter();
-            calling.as_mut().poll(context)
-        });
-        polled.await
     }
 
     /// The connection for the next call: a new one if the last one was rejected at least [`LOGIN_PAUSE`] ago.
@@ -227,7 +215,7 @@ impl RedisConnection {
         let current = self.connection_to_use();
         let mut connection = current.connection.clone();
         let ping = redis::cmd("PING");
-        let checking = self.inside(connection.send_packed_command(&ping));
+        let checking = in_runtime(&self.runtime, connection.send_packed_command(&ping));
         match timeout(self.waits.connect, checking).await {
             // If it is closed, the library is reconnecting now.
             Ok(answer) => drop(self.record_result(&current, answer)),
@@ -263,6 +251,7 @@ impl RedisConnection {
     /// Replaces this connection for later calls, unless it was replaced already.
     fn replace(&self, current: &Arc<CurrentConnection>) {
         self.silence.reset();
+        let _inside = self.runtime.enter();
         match ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone()) {
             Ok(connection) => {
                 let new = Arc::new(CurrentConnection::new(connection));

@@ -17,6 +17,7 @@ mod connection;
 mod destination;
 mod follow;
 mod host_port;
+mod in_runtime;
 mod kinds;
 mod link_config;
 mod moves;
