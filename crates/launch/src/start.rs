@@ -22,8 +22,9 @@ use crate::settings_loader::{LoadedSettings, SettingsLoader};
 /// Longest time that blocked tasks may delay the exit of the process.
 const BLOCKED_LIMIT: Duration = Duration::from_millis(500);
 
-/// Longest time for sending the last spans, which takes at most 2 s once a thread is free.
-const CLOSE_LIMIT: Duration = Duration::from_secs(3);
+/// Longest time for sending the last spans, which takes at most 2 s once a thread for blocking work is free. The time of a stop in
+/// `deploy/helm/tidegate/templates/api.yaml` contains it.
+const CLOSE_LIMIT: Duration = Duration::from_millis(2500);
 
 /// Files in `log.directory`.
 const LOG_FILES: [&str; 2] = ["access.log", "error.log"];
@@ -104,8 +105,10 @@ fn start<C: Settings, E: Display>(
             if let Some(traces) = traces {
                 // The runtime sends the spans, and only runs meanwhile.
                 let closing = runtime.spawn_blocking(move || traces.close());
-                // It does not panic. All threads for blocking work may be blocked.
-                let _ = runtime.block_on(async { timeout(CLOSE_LIMIT, closing).await });
+                let closed = runtime.block_on(async { timeout(CLOSE_LIMIT, closing).await });
+                if closed.is_err() {
+                    tracing::warn!("spans were not sent before the stop: all threads are blocked");
+                }
             }
             result
         }

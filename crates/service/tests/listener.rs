@@ -403,7 +403,7 @@ async fn a_client_that_pipelines_requests_does_not_delay_others() {
     let address = listener.address();
     let mut other = std::net::TcpStream::connect(address).unwrap();
     let answered = Arc::new(AtomicUsize::new(0));
-    let (sent_at, served_at) = (PIPELINED / 10, Arc::new(AtomicUsize::new(0)));
+    let (sent_at, served_at) = (PIPELINED / 10, Arc::new(AtomicUsize::new(PIPELINED)));
     let (count, found) = (Arc::clone(&answered), Arc::clone(&served_at));
     let other_side = Arc::new(other.try_clone().unwrap());
     let answer = move |request: Request<Incoming>, _: Peer| {

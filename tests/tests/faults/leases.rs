@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::keys::DeploymentKeys;
 use tidegate_core::placement;
-use tidegate_store::{LeaseOutcome, Store, StoreConfig};
+use tidegate_store::{Alarm, LeaseOutcome, Store, StoreConfig};
 use tidegate_testkit::{Stack, eventually};
 
 const BUCKETS: u16 = 256;
@@ -125,5 +125,35 @@ async fn a_pump_asks_again_for_locks_that_were_taken_with_an_old_roster() {
         }
     };
     eventually("all locks are held", Duration::from_secs(20), &mut held).await;
+    stack.finish().await;
+}
+
+/// Two pumps that do not know each other take a lock from each other until one of them has read the roster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_pauses_before_it_takes_a_lock_back() {
+    const TIME: Duration = Duration::from_secs(2);
+    /// Ten times as often as with pauses of 50 ms.
+    const TAKEN_MAX: usize = 400;
+    let stack = Stack::builder().start().await;
+    until_all_buckets_are_held(&stack).await;
+    let store = Store::connect(&StoreConfig::new(stack.redis.url())).await;
+    let store = store.unwrap();
+    let living = ["rival".to_owned()];
+    let take = async || {
+        let taken = store.lease_acquire(0, "rival", &living).await;
+        assert_eq!(taken.unwrap(), LeaseOutcome::Ours);
+    };
+    let mut alarms = store.alarms();
+    while alarms.next().await != Some(Alarm::Resubscribed) {}
+    take().await;
+    let (mut taken, until) = (1, Instant::now() + TIME);
+    while let Ok(alarm) = tokio::time::timeout_at(until.into(), alarms.next()).await {
+        if matches!(alarm, Some(Alarm::LockTaken { from, .. }) if from == "rival") {
+            take().await;
+            taken += 1;
+        }
+    }
+    assert!((2..TAKEN_MAX).contains(&taken), "{taken}");
+    store.lease_release(0, "rival").await.unwrap();
     stack.finish().await;
 }

@@ -124,7 +124,7 @@ async fn each_thread_keeps_one_for_blocking_work() {
 async fn more_threads_than_the_system_has_room_for_are_an_error() {
     let fixture = DaemonFixture::new().await;
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v 1500000 && exec \"$0\" \"$@\""]);
+    command.args(["-c", "ulimit -v 1500000 && exec timeout 30 \"$0\" \"$@\""]);
     command.arg(DaemonProgram::Api.path());
     command.args(["--redis", &fixture.redis.url()]);
     command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);

@@ -45,10 +45,10 @@ impl StoredPublish {
     }
 }
 
-/// Checks a payload that is JSON, by its content type.
+/// Checks a payload that is JSON by its content type, and gives both back.
 ///
 /// # Errors
-/// It is not valid.
+/// It is not valid JSON.
 async fn checked_json(
     app: &App,
     content_type: ContentType,

@@ -1,6 +1,7 @@
 use redis::Cmd;
 use tidegate_core::codec::{NewRecord, encode_new_job};
 use tidegate_core::{InvalidJob, JobId, Lane, NewJob};
+use tokio::sync::Semaphore;
 
 use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
 use crate::calls::SentCall;
@@ -19,6 +20,9 @@ pub const PUBLISH_JOBS_MAX: usize = 64;
 /// Payloads of more bytes than this are encoded on a thread for blocking work: compression takes milliseconds, which
 /// would block a thread of the runtime.
 const ENCODED_INLINE_BYTES: usize = 256 * 1024;
+
+/// The publishes that are encoded on threads for blocking work at the same time. The others of a burst wait.
+static ENCODERS: Semaphore = Semaphore::const_new(4);
 
 /// Jobs that are stored.
 #[derive(Debug, Clone)]
@@ -207,7 +211,11 @@ impl Store {
             return Ok(encode(jobs, nonces));
         }
         let (jobs, nonces) = (jobs.to_vec(), nonces.to_vec());
-        let encoding = tokio::task::spawn_blocking(move || encode(&jobs, &nonces));
+        let permit = ENCODERS.acquire().await;
+        let encoding = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            encode(&jobs, &nonces)
+        });
         let stopped = |_| StoreError::not_ready("the process is stopping");
         encoding.await.map_err(stopped)
     }
