@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_testkit::{Answer, Daemon, QueueClient, RawHttp};
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 /// A consumer that has sent its request.
 #[derive(Debug)]
@@ -55,6 +56,18 @@ pub(crate) async fn park(
             parked.push(Parked::start(api, queue, timeout_s).await);
         }
     }
-    api.wait_for_waiting_consumers(parked.len()).await;
-    parked
+    let waiting = api.wait_for_waiting_consumers(parked.len());
+    let answered = async {
+        loop {
+            if let Some(at) = parked.iter().position(|consumer| !consumer.is_waiting()) {
+                return at;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let early = tokio::select! {
+        () = waiting => return parked,
+        at = answered => parked.swap_remove(at),
+    };
+    panic!("not parked: {:?}", early.outcome().await);
 }

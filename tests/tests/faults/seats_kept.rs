@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use tidegate_testkit::{
-    QueueClient, ReceivedJob, RedisOptions, Stack, connect_to_redis, eventually, print_figure,
+    Daemon, QueueClient, RawHttp, ReceivedJob, RedisOptions, Stack, connect_to_redis, eventually,
+    print_figure,
 };
 
 use crate::parked::{Parked, park};
@@ -177,11 +178,27 @@ async fn consumes_fail_at_their_timeout_during_an_outage() {
     stack.finish().await;
 }
 
+async fn until_served(api: &Daemon, queue: &QueueClient) {
+    let token = [("X-Token".to_owned(), queue.token().to_owned())];
+    let target = format!("{}/size", queue.path());
+    let served = async || {
+        let mut http = RawHttp::connect(api.listen()).await;
+        http.request("GET", &target, &token, b"").await;
+        match http.answer().await.map(|answer| answer.status) {
+            Some(200) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    };
+    eventually("requests are served", Duration::from_secs(20), served).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_stops_promptly_during_an_outage() {
     let mut stack = Stack::builder().apis(2).pumps(0).start().await;
     let queues = queues(&stack).await;
     for api in 0..2 {
+        // For up to 2 s after an outage a request may be answered 500.
+        until_served(stack.api(api), &queues[0]).await;
         let parked = park(stack.api(api), &queues, OF_EACH, 60).await;
         match api {
             0 => stack.redis.pause().unwrap(),

@@ -27,7 +27,8 @@ impl Store {
         token: &str,
         living: &[String],
     ) -> Result<LeaseOutcome, StoreError> {
-        let call = self.call_on_lock(&LEASE_ACQUIRE, bucket, token).arg(living);
+        let call = self.call_on_lock(&LEASE_ACQUIRE, bucket, token);
+        let call = call.arg(self.keys(bucket).alarm()).arg(living);
         let reply = call.send().await?;
         match reply.token() {
             "ok" => Ok(LeaseOutcome::Ours),
