@@ -111,13 +111,9 @@ impl ServingRuntimes {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut threads = self.0.iter();
-        let mut chosen = threads.next().expect("the main thread is one of them");
-        for other in threads {
-            if other.open.load(Ordering::Relaxed) < chosen.open.load(Ordering::Relaxed) {
-                chosen = other;
-            }
-        }
+        let threads = self.0.iter();
+        let chosen = threads.min_by_key(|thread| thread.open.load(Ordering::Relaxed));
+        let chosen = chosen.expect("the main thread is one of them");
         let served = ServedConnection::new(&chosen.open);
         let Some(runtime) = &chosen.further else {
             tokio::spawn(serve(stream, served));

@@ -329,9 +329,9 @@ impl<'a> RequestToken<'a> {
         let token = self.split().1;
         let stored = app.engine.tokens.stored_form(token);
         let mut checking = pin!(self.check(app, pool, namespace));
-        let namespace = match (poll!(&mut checking), namespace) {
-            (Poll::Ready(checked), _) => checked?,
-            (Poll::Pending, namespace) => {
+        let namespace = match poll!(&mut checking) {
+            Poll::Ready(checked) => checked?,
+            Poll::Pending => {
                 if let Some(namespace) = namespace {
                     // Concurrently with the look-up of the token.
                     let token = TokenKey::new(&pool.name, namespace, &stored);

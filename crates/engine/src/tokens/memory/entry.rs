@@ -152,7 +152,6 @@ impl<V: Clone> CacheEntry<V> {
     pub(super) fn known(&self, now: Instant) -> CachedAnswer<V> {
         let (age, value) = (self.age(now), self.value.clone());
         match self.problem {
-            _ if age < REFRESH_FROM => CachedAnswer::Fresh(value),
             _ if age < FRESH_FOR && self.is_due(now) => CachedAnswer::Aging(value),
             _ if age < FRESH_FOR => CachedAnswer::Fresh(value),
             Some(trouble) if trouble.counts(now) => CachedAnswer::Unconfirmed(value),
