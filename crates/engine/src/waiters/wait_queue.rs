@@ -1,7 +1,9 @@
 //! The wait queue of one source: the seats in order of arrival, and the lane that the next round checks. Pure: it does
 //! no I/O and reads no clock.
 
+mod failures;
 mod lane_state;
+mod lane_turn;
 mod registrations;
 
 use std::collections::BTreeMap;
@@ -11,6 +13,7 @@ use tidegate_store::{Claim, ReservedJobs};
 use tokio::time::Instant;
 
 use self::lane_state::LaneState;
+use self::lane_turn::LaneTurn;
 use super::seat::{Reservation, Seat};
 use super::source::Source;
 
@@ -19,8 +22,7 @@ use super::source::Source;
 pub(super) struct WaitQueue {
     seats: BTreeMap<u64, Arc<Seat>>,
     lanes: Vec<LaneState>,
-    /// The lane where the round-robin search for the next lane begins.
-    next_lane: usize,
+    turn: LaneTurn,
     /// Seats with lower tickets were notified that all lanes have been checked for them.
     notified_below: u64,
     /// Whether a serve loop has the lead.
@@ -56,13 +58,12 @@ pub(super) struct Deliveries {
     pub(super) surplus: Vec<Reservation>,
 }
 
-/// Starts with a random lane: an empty wait queue is dropped, and its round-robin position with it.
 impl Default for WaitQueue {
     fn default() -> Self {
         Self {
             seats: BTreeMap::new(),
             lanes: Vec::with_capacity(1),
-            next_lane: usize::from(rand::random::<u16>()),
+            turn: LaneTurn::default(),
             notified_below: 0,
             serving: false,
             served_at: None,
@@ -122,44 +123,11 @@ impl WaitQueue {
         polled.map(|(number, lane)| (number, lane.events))
     }
 
-    /// Requests another check of the lanes whose last call failed. Returns whether the caller must start a serve loop.
-    pub(super) fn retry(&mut self) -> bool {
-        let mut is_rung = false;
-        for lane in self.lanes.iter_mut().filter(|lane| lane.has_failed) {
-            lane.check_requested = true;
-            is_rung = true;
-        }
-        is_rung && self.start()
-    }
-
     /// The lanes with a round in flight.
     pub(super) fn busy_lanes(&self) -> Vec<u16> {
         let lanes = (0..).zip(&self.lanes);
         let busy = lanes.filter(|(_, lane)| lane.busy);
         busy.map(|(number, _)| number).collect()
-    }
-
-    /// Whether consumers wait and the last call for a lane failed and is not being retried.
-    pub(super) fn needs_retry(&self) -> bool {
-        let is_idle = |lane: &LaneState| !lane.busy && !lane.check_requested;
-        let mut failed = self.lanes.iter().filter(|lane| lane.has_failed);
-        !self.seats.is_empty() && failed.any(is_idle)
-    }
-
-    /// Whether the last call for this lane failed.
-    pub(super) fn has_failed(&self, lane: u16) -> bool {
-        let lane = self.lanes.get(usize::from(lane));
-        lane.is_some_and(|lane| lane.has_failed)
-    }
-
-    /// Whether the last call for each of the lanes failed.
-    pub(super) fn has_failed_everywhere(&self) -> bool {
-        !self.lanes.is_empty() && self.lanes.iter().all(|lane| lane.has_failed)
-    }
-
-    /// Whether the last call for at least one lane was answered. Otherwise it is unknown whether the queue has jobs.
-    pub(super) fn is_answered(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.is_answered)
     }
 
     /// Gives a serve loop the lead. Returns whether the caller must start it, as none had the lead before.
@@ -202,30 +170,32 @@ impl WaitQueue {
         }
     }
 
-    /// The next round of the serve loop; `None` ends the loop. `lanes` is the number of lanes of the queue.
-    pub(super) fn next_round(&mut self, lanes: u16) -> Option<Round> {
+    /// The next round of the serve loop; `None` ends the loop. `lanes` is the number of lanes of the queue; at
+    /// `now` the turn of a lane may be over.
+    pub(super) fn next_round(&mut self, lanes: u16, now: Instant) -> Option<Round> {
         self.lanes
             .resize_with(usize::from(lanes), LaneState::default);
         let last = self.seats.last_key_value().map(|(ticket, _)| *ticket);
         let below = last.map_or(0, |ticket| ticket + 1);
-        let round = self
-            .next_lane(below)
-            .and_then(|lane| self.round(lane, below));
+        let lane = self.next_lane(below, now);
+        let round = lane.and_then(|lane| self.round(lane, below, now));
         self.serving = round.is_some();
+        if round.is_none() {
+            self.turn.pause();
+        }
         round
     }
 
-    /// The next lane, round-robin, that needs a check and has no round in flight.
-    fn next_lane(&self, below: u64) -> Option<usize> {
-        let count = self.lanes.len();
-        let mut in_turn = (0..count).map(|step| (self.next_lane + step) % count);
+    /// The next lane, in turn, that needs a check and has no round in flight.
+    fn next_lane(&self, below: u64, now: Instant) -> Option<usize> {
+        let mut in_turn = self.turn.order(self.lanes.len(), now);
         in_turn.find(|lane| {
             let lane = &self.lanes[*lane];
             !lane.busy && (lane.check_requested || lane.checked_below < below)
         })
     }
 
-    fn round(&mut self, number: usize, below: u64) -> Option<Round> {
+    fn round(&mut self, number: usize, below: u64, now: Instant) -> Option<Round> {
         let lane = &mut self.lanes[number];
         lane.check_requested = false;
         let (mut claims, mut seats) = (Vec::new(), Vec::new());
@@ -248,7 +218,7 @@ impl WaitQueue {
         lane.busy = true;
         let is_rung = std::mem::take(&mut lane.is_rung);
         let events = lane.events;
-        self.next_lane = number + 1;
+        self.turn.begin(number, now);
         Some(Round {
             lane: number as u16,
             waits: seats.len() < self.seats.len() || seats.iter().any(|(_, seat)| seat.waits),
@@ -307,7 +277,10 @@ impl WaitQueue {
             lane.is_registered = is_registered && lane.events == round.events;
             match all_satisfied && !lane.is_registered {
                 true => lane.record_filled(),
-                false => lane.record_emptied(round.below),
+                false => {
+                    lane.record_emptied(round.below);
+                    self.turn.end(usize::from(round.lane));
+                }
             }
         }
         self.notify_checked();
@@ -353,21 +326,6 @@ impl WaitQueue {
                 .extend(rest.into_iter().flat_map(|rest| rest.jobs));
         }
         Some(reservation)
-    }
-
-    /// Records that a call failed. It counts as the first round of all seats that were waiting when it began, since a
-    /// call for each of them would fail as well. They keep their seats.
-    pub(super) fn fail(&mut self, round: &Round) {
-        if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
-            lane.busy = false;
-            lane.forget_registration();
-            lane.is_answered = false;
-            lane.checked_below = lane.checked_below.max(round.below);
-            lane.has_failed = true;
-            // If all seats are left before the call is repeated, the doorbell has to be passed on.
-            lane.is_rung |= round.is_rung;
-        }
-        self.notify_checked();
     }
 
     /// The serve loop came to an unexpected end: all seats fail, and the state of the lanes is reset.

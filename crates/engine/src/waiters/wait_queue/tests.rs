@@ -1,6 +1,7 @@
 //! Tests of the wait queue of a source.
 
 mod interleavings;
+mod lane_turns;
 mod left_seats;
 mod registered;
 
@@ -17,6 +18,7 @@ struct TestQueue {
     jobs: u64,
     /// Whether rounds register the process.
     registers: bool,
+    now: Instant,
 }
 
 impl TestQueue {
@@ -26,6 +28,7 @@ impl TestQueue {
             seats: vec![],
             jobs: 0,
             registers: false,
+            now: Instant::now(),
         }
     }
 
@@ -36,6 +39,12 @@ impl TestQueue {
         self.seats.push(Arc::clone(&seat));
         self.wait_queue
             .enter(self.seats.len() as u64 - 1, seat, false)
+    }
+
+    /// The next round, at a time after the turn of the lane before.
+    fn next_round(&mut self, lanes: u16) -> Option<Round> {
+        self.now += lane_turn::TURN;
+        self.wait_queue.next_round(lanes, self.now)
     }
 
     fn counts(round: &Round) -> Vec<u16> {
@@ -102,13 +111,13 @@ fn jobs_go_to_seats_in_order_of_arrival() {
     assert!(tested.enter(1), "the first seat starts the loop");
     assert!(!tested.enter(2));
     tested.enter(1);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(TestQueue::counts(&round), [1, 2, 1]);
     assert_eq!(tested.hand_out(round, &[1, 2, 0]), 0);
     assert_eq!(tested.at_seat(0), Some(vec![0]));
     assert_eq!(tested.at_seat(1), Some(vec![1, 2]));
     assert_eq!(tested.at_seat(2), Some(vec![]));
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     assert!(!tested.wait_queue.is_idle(), "one still waits");
     tested.wait_queue.leave(2);
     assert!(tested.wait_queue.is_idle());
@@ -118,12 +127,12 @@ fn jobs_go_to_seats_in_order_of_arrival() {
 fn a_seat_that_arrives_during_a_call_is_served_by_the_next_call() {
     let mut tested = TestQueue::new();
     tested.enter(1);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.enter(1);
     tested.hand_out(round, &[0]);
     assert_eq!(tested.at_seat(0), Some(vec![]));
     assert_eq!(tested.at_seat(1), None, "its round has not begun");
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(
         round.claims.len(),
         2,
@@ -131,21 +140,21 @@ fn a_seat_that_arrives_during_a_call_is_served_by_the_next_call() {
     );
     tested.hand_out(round, &[0, 0]);
     assert_eq!(tested.at_seat(1), Some(vec![]));
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
 }
 
 #[test]
 fn a_ring_during_a_call_causes_another_call() {
     let mut tested = TestQueue::new();
     tested.enter(1);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert!(!tested.wait_queue.ring(None), "the loop is running");
     tested.hand_out(round, &[0]);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.hand_out(round, &[0]);
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     assert!(tested.wait_queue.ring(None), "the loop has ended");
-    assert!(tested.wait_queue.next_round(1).is_some());
+    assert!(tested.next_round(1).is_some());
 }
 
 #[test]
@@ -154,18 +163,18 @@ fn a_round_takes_claims_in_order_while_they_fit() {
     for count in [100, 5, 1, 11, 3, 1] {
         tested.enter(count);
     }
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(TestQueue::counts(&round), [100], "never reduced");
     tested.hand_out(round, &[100]);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(TestQueue::counts(&round), [5, 1], "11 more are above 16");
     tested.hand_out(round, &[5, 1]);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(TestQueue::counts(&round), [11, 3, 1]);
     tested.hand_out(round, &[11, 2, 0]);
     assert_eq!(tested.at_seat(4).map(|jobs| jobs.len()), Some(2));
     assert_eq!(tested.at_seat(5), Some(vec![]), "no job was left");
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
 }
 
 #[test]
@@ -173,7 +182,7 @@ fn jobs_for_a_seat_that_was_left_are_surplus() {
     let mut tested = TestQueue::new();
     tested.enter(2);
     tested.enter(1);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.wait_queue.leave(0);
     assert_eq!(tested.seats[0].leave(), None);
     assert_eq!(tested.hand_out(round, &[2, 1]), 2);
@@ -193,7 +202,7 @@ fn a_seat_that_was_served_by_another_source_claims_no_more_jobs() {
         now_ms: 1,
     };
     assert_eq!(tested.seats[0].deliver(elsewhere), Ok(()));
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 1);
     tested.hand_out(round, &[1]);
     assert_eq!(tested.at_seat(1), Some(vec![0]));
@@ -206,16 +215,16 @@ fn a_call_claims_twice_as_many_jobs_after_a_full_one() {
         tested.enter(1);
     }
     for reach in [8, 16, 32, 64, 100, 100] {
-        let round = tested.wait_queue.next_round(1).unwrap();
+        let round = tested.next_round(1).unwrap();
         assert_eq!(round.claims.len(), reach);
         tested.hand_out(round, &vec![1; reach]);
     }
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 80);
     tested.hand_out(round, &[0; 80]);
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     tested.wait_queue.ring(None);
-    assert_eq!(tested.wait_queue.next_round(1).unwrap().claims.len(), 8);
+    assert_eq!(tested.next_round(1).unwrap().claims.len(), 8);
 }
 
 /// One doorbell rings for a burst of jobs, after a call that found no job for these consumers.
@@ -225,13 +234,13 @@ fn parked_consumers_beyond_the_first_call_get_the_rest_of_a_burst() {
     for _ in 0..12 {
         tested.enter(1);
     }
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.hand_out(round, &[0; 8]);
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     tested.wait_queue.ring(None);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.hand_out(round, &[1; 8]);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 4);
 }
 
@@ -241,11 +250,11 @@ fn a_call_without_jobs_counts_for_all_waiting_seats() {
     for _ in 0..50 {
         tested.enter(1);
     }
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 8);
     tested.hand_out(round, &[0; 8]);
     assert_eq!(tested.at_seat(49), Some(vec![]));
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
 }
 
 #[test]
@@ -254,7 +263,7 @@ fn a_failed_call_ends_the_first_round_of_all_seats_and_no_wait() {
     for _ in 0..150 {
         tested.enter(1);
     }
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 8);
     tested.enter(1);
     tested.wait_queue.fail(&round);
@@ -263,7 +272,7 @@ fn a_failed_call_ends_the_first_round_of_all_seats_and_no_wait() {
         assert!(tested.seats[seat].has_failed_round());
     }
     assert_eq!(tested.at_seat(150), None, "it arrived after the call began");
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 8, "all keep their seats");
     tested.hand_out(round, &[1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(tested.at_seat(0), Some(vec![0]));
@@ -275,7 +284,7 @@ fn a_failed_call_ends_the_first_round_of_all_seats_and_no_wait() {
 fn a_failed_lane_is_checked_again_by_a_retry_and_not_by_a_poll() {
     let mut tested = TestQueue::new();
     tested.enter(1);
-    let failed = tested.wait_queue.next_round(2).unwrap();
+    let failed = tested.next_round(2).unwrap();
     tested.wait_queue.fail(&failed);
     assert!(tested.wait_queue.has_failed(failed.lane));
     let other = 1 - failed.lane;
@@ -292,12 +301,12 @@ fn a_failed_lane_is_checked_again_by_a_retry_and_not_by_a_poll() {
     assert!(tested.wait_queue.needs_retry());
     assert!(tested.wait_queue.retry());
     assert!(!tested.wait_queue.needs_retry(), "it is being retried");
-    let round = tested.wait_queue.next_round(2).unwrap();
+    let round = tested.next_round(2).unwrap();
     assert_eq!(round.lane, failed.lane);
     assert!(!tested.wait_queue.needs_retry());
     tested.wait_queue.fail(&round);
     assert!(tested.wait_queue.needs_retry());
-    assert!(tested.wait_queue.next_round(2).is_none());
+    assert!(tested.next_round(2).is_none());
 
     assert!(tested.wait_queue.retry());
     assert_eq!(lanes_checked(&mut tested, 2), [failed.lane]);
@@ -318,15 +327,15 @@ fn a_queue_counts_as_unanswered_while_the_last_call_for_each_lane_failed() {
     let mut tested = TestQueue::new();
     tested.enter(1);
     assert!(!tested.wait_queue.is_answered());
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.hand_out(round, &[0]);
     assert!(tested.wait_queue.is_answered());
     tested.wait_queue.ring(None);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.wait_queue.fail(&round);
     assert!(!tested.wait_queue.is_answered());
     tested.wait_queue.retry();
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.hand_out(round, &[0]);
     assert!(tested.wait_queue.is_answered());
 }
@@ -335,9 +344,9 @@ fn a_queue_counts_as_unanswered_while_the_last_call_for_each_lane_failed() {
 fn a_failed_wait_queue_without_seats_is_not_retried() {
     let mut tested = TestQueue::new();
     tested.enter(1);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.wait_queue.fail(&round);
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     assert!(tested.wait_queue.needs_retry());
     tested.wait_queue.leave(0);
     assert!(!tested.wait_queue.needs_retry());
@@ -350,14 +359,14 @@ fn an_empty_wait_queue_ends_its_loop() {
     tested.enter(1);
     tested.wait_queue.leave(0);
     assert!(!tested.wait_queue.is_idle(), "the loop was started");
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     assert!(tested.wait_queue.is_idle());
 }
 
 /// The lanes that rounds check, one after the other, without finding a job.
 fn lanes_checked(tested: &mut TestQueue, lanes: u16) -> Vec<u16> {
     let mut tried = Vec::new();
-    while let Some(round) = tested.wait_queue.next_round(lanes) {
+    while let Some(round) = tested.next_round(lanes) {
         tried.push(round.lane);
         let nothing = vec![0; round.claims.len()];
         tested.hand_out(round, &nothing);
@@ -369,7 +378,7 @@ fn lanes_checked(tested: &mut TestQueue, lanes: u16) -> Vec<u16> {
 fn a_seat_has_had_its_round_when_all_lanes_were_checked() {
     let mut tested = TestQueue::new();
     tested.enter(1);
-    let round = tested.wait_queue.next_round(4).unwrap();
+    let round = tested.next_round(4).unwrap();
     tested.hand_out(round, &[0]);
     assert_eq!(tested.at_seat(0), None);
     tested.enter(1);
@@ -379,22 +388,6 @@ fn a_seat_has_had_its_round_when_all_lanes_were_checked() {
     assert_eq!(tried, [0, 1, 2, 3]);
     assert_eq!(tested.at_seat(0), Some(vec![]));
     assert_eq!(tested.at_seat(1), Some(vec![]));
-}
-
-#[test]
-fn lanes_are_served_round_robin_while_all_have_jobs() {
-    let mut tested = TestQueue::new();
-    for _ in 0..1000 {
-        tested.enter(1);
-    }
-    let mut last = None;
-    for _ in 0..12 {
-        let round = tested.wait_queue.next_round(3).unwrap();
-        assert!(last.is_none_or(|last| round.lane == (last + 1) % 3));
-        last = Some(round.lane);
-        let jobs = vec![1; round.claims.len()];
-        tested.hand_out(round, &jobs);
-    }
 }
 
 #[test]
@@ -419,7 +412,7 @@ fn a_ring_of_a_lane_causes_a_check_of_that_lane_only() {
 fn other_lanes_are_checked_while_a_lane_takes_long() {
     let mut tested = TestQueue::new();
     tested.enter(1);
-    let slow = tested.wait_queue.next_round(3).unwrap();
+    let slow = tested.next_round(3).unwrap();
     let tried = lanes_checked(&mut tested, 3);
     assert_eq!(tried.len(), 2);
     assert!(!tried.contains(&slow.lane));
@@ -435,10 +428,10 @@ fn a_lane_that_fails_is_reported_when_the_others_have_no_job() {
     let mut tested = TestQueue::new();
     tested.enter(1);
     tested.enter(1);
-    let round = tested.wait_queue.next_round(3).unwrap();
+    let round = tested.next_round(3).unwrap();
     tested.wait_queue.fail(&round);
     assert_eq!(tested.seats[0].try_take(&[0]), None);
-    let round = tested.wait_queue.next_round(3).unwrap();
+    let round = tested.next_round(3).unwrap();
     tested.hand_out(round, &[1, 0]);
     assert_eq!(tested.at_seat(0), Some(vec![0]));
     assert_eq!(tested.seats[1].try_take(&[1]), None);
@@ -454,12 +447,12 @@ fn a_lane_that_fails_is_reported_when_the_others_have_no_job() {
 fn a_lane_that_has_failed_is_not_waited_for_beside_others() {
     let mut tested = TestQueue::new();
     tested.enter(1);
-    let failed = tested.wait_queue.next_round(2).unwrap();
+    let failed = tested.next_round(2).unwrap();
     tested.wait_queue.fail(&failed);
     lanes_checked(&mut tested, 2);
     tested.enter(1);
-    let first = tested.wait_queue.next_round(2).unwrap();
-    let second = tested.wait_queue.next_round(2).unwrap();
+    let first = tested.next_round(2).unwrap();
+    let second = tested.next_round(2).unwrap();
     let (failing, other) = match first.lane == failed.lane {
         true => (first, second),
         false => (second, first),

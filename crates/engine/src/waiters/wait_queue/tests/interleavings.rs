@@ -170,7 +170,7 @@ impl ModelProcess {
 
     fn serve(&mut self) {
         self.starts = false;
-        match self.queue().next_round(1) {
+        match self.queue().next_round(1, Instant::now()) {
             Some(round) => self.calls.push(ModelCall::Reserve(round, None)),
             None => {
                 let unserved = self.queue().take_unserved();

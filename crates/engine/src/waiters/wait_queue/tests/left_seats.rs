@@ -10,7 +10,7 @@ fn first_seat_left(claims: &[(u16, u64)]) -> (TestQueue, Round) {
         tested.seats.push(Arc::clone(&seat));
         tested.wait_queue.enter(number as u64, seat, false);
     }
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.wait_queue.leave(0);
     assert_eq!(tested.seats[0].leave(), None);
     (tested, round)
@@ -59,11 +59,11 @@ fn a_lane_is_not_looked_into_while_jobs_of_a_round_are_given_back_to_it() {
     let (mut tested, round) = first_seat_left(&[(1, 1)]);
     tested.enter(2);
     assert_eq!(tested.hand_out(round, &[1]), 1);
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     assert!(!tested.wait_queue.is_idle(), "it is waited for");
-    let of_another_lane = tested.wait_queue.next_round(2).unwrap();
+    let of_another_lane = tested.next_round(2).unwrap();
     assert_eq!(of_another_lane.lane, 1);
     tested.hand_out(of_another_lane, &[0]);
     tested.wait_queue.free(0);
-    assert_eq!(tested.wait_queue.next_round(2).unwrap().lane, 0);
+    assert_eq!(tested.next_round(2).unwrap().lane, 0);
 }

@@ -7,9 +7,9 @@ fn registered() -> TestQueue {
     let mut tested = TestQueue::new();
     tested.registers = true;
     tested.enter(1);
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.hand_out(round, &[0]);
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     tested
 }
 
@@ -18,10 +18,10 @@ fn a_consumer_that_waits_needs_no_round_while_the_process_is_registered() {
     let mut tested = registered();
     assert!(!tested.enter(1), "no serve loop is started");
     assert_eq!(tested.at_seat(1), Some(vec![]), "its first round is over");
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
 
     assert!(tested.wait_queue.doorbell(Some(0)));
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     assert_eq!(TestQueue::counts(&round), [1, 1]);
     tested.hand_out(round, &[1, 0]);
     assert!(
@@ -35,9 +35,9 @@ fn a_consumer_that_waits_needs_no_round_while_the_process_is_registered() {
 fn the_only_consumer_comes_back_without_a_round_after_the_last_job() {
     let mut tested = registered();
     tested.wait_queue.doorbell(Some(0));
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.hand_out(round, &[1]);
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     assert_eq!(tested.at_seat(0), Some(vec![0]));
     assert!(!tested.enter(1), "no serve loop is started");
     assert_eq!(tested.at_seat(1), Some(vec![]));
@@ -52,7 +52,7 @@ fn a_consumer_that_does_not_wait_is_given_a_round_and_so_are_those_behind_it() {
     tested.enter(1);
     assert_eq!(tested.at_seat(1), None);
     assert_eq!(tested.at_seat(2), None, "the lane was not checked since");
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.hand_out(round, &[0, 0, 0]);
     assert_eq!(tested.at_seat(1), Some(vec![]));
     assert_eq!(tested.at_seat(2), Some(vec![]));
@@ -62,19 +62,19 @@ fn a_consumer_that_does_not_wait_is_given_a_round_and_so_are_those_behind_it() {
 fn a_doorbell_that_overtakes_an_answer_ends_the_registration_of_it() {
     let mut tested = registered();
     tested.wait_queue.ring(Some(0));
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.wait_queue.doorbell(Some(0));
     tested.hand_out(round, &[0]);
     tested.enter(1);
     assert_eq!(tested.at_seat(1), None);
-    assert!(tested.wait_queue.next_round(1).is_some());
+    assert!(tested.next_round(1).is_some());
 }
 
 #[test]
 fn a_poll_counts_unless_something_has_happened_since_it_was_sent() {
     let mut tested = registered();
     tested.wait_queue.ring(Some(0));
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.registers = false;
     tested.hand_out(round, &[0]);
     let polled: Vec<_> = tested.wait_queue.polled_lanes().collect();
@@ -95,7 +95,7 @@ fn a_doorbell_without_a_consumer_is_passed_on_once() {
         "it has a consumer"
     );
     tested.wait_queue.leave(0);
-    assert!(tested.wait_queue.next_round(1).is_none());
+    assert!(tested.next_round(1).is_none());
     assert_eq!(tested.wait_queue.take_unserved(), [0]);
     assert_eq!(tested.wait_queue.take_unserved(), [] as [u16; 0]);
     assert!(tested.wait_queue.is_idle());
@@ -119,10 +119,10 @@ fn a_failed_call_passes_on_the_doorbell_that_it_follows_and_no_other() {
             true => tested.wait_queue.doorbell(Some(0)),
             false => tested.wait_queue.ring(Some(0)),
         };
-        let round = tested.wait_queue.next_round(1).unwrap();
+        let round = tested.next_round(1).unwrap();
         tested.wait_queue.fail(&round);
         tested.wait_queue.leave(0);
-        assert!(tested.wait_queue.next_round(1).is_none());
+        assert!(tested.next_round(1).is_none());
         assert_eq!(!tested.wait_queue.take_unserved().is_empty(), is_rung);
     }
 }
@@ -131,9 +131,9 @@ fn a_failed_call_passes_on_the_doorbell_that_it_follows_and_no_other() {
 fn a_failed_call_ends_the_registration() {
     let mut tested = registered();
     tested.wait_queue.ring(Some(0));
-    let round = tested.wait_queue.next_round(1).unwrap();
+    let round = tested.next_round(1).unwrap();
     tested.wait_queue.fail(&round);
     assert!(!tested.wait_queue.is_known_to_be_empty());
     tested.enter(1);
-    assert!(tested.wait_queue.next_round(1).is_some());
+    assert!(tested.next_round(1).is_some());
 }

@@ -1,0 +1,93 @@
+//! Tests of the turns of lanes.
+
+use super::super::lane_turn::TURN;
+use super::*;
+
+/// A queue with consumers for many rounds.
+fn crowded() -> TestQueue {
+    let mut tested = TestQueue::new();
+    for _ in 0..1000 {
+        tested.enter(1);
+    }
+    tested
+}
+
+impl TestQueue {
+    /// Makes a round of three lanes that fills all claims. Returns its lane.
+    fn full_round(&mut self, now: Instant) -> u16 {
+        let round = self.wait_queue.next_round(3, now).unwrap();
+        let lane = round.lane;
+        let jobs = vec![1; round.claims.len()];
+        self.hand_out(round, &jobs);
+        lane
+    }
+}
+
+#[test]
+fn lanes_with_jobs_have_turns_of_the_same_length() {
+    let mut tested = crowded();
+    let mut now = Instant::now();
+    let first = tested.full_round(now);
+    for turn in 0..6 {
+        let lane = (first + turn) % 3;
+        assert_eq!(tested.full_round(now), lane);
+        assert_eq!(tested.full_round(now + TURN / 2), lane);
+        now += TURN;
+    }
+}
+
+#[test]
+fn a_lane_without_further_jobs_ends_its_turn() {
+    let mut tested = crowded();
+    let now = Instant::now();
+    let first = tested.full_round(now);
+    let round = tested.wait_queue.next_round(3, now).unwrap();
+    assert_eq!(round.lane, first);
+    let mut jobs = vec![1; round.claims.len()];
+    *jobs.last_mut().unwrap() = 0;
+    tested.hand_out(round, &jobs);
+    assert_eq!(tested.full_round(now), (first + 1) % 3);
+    assert_eq!(tested.full_round(now), (first + 1) % 3);
+}
+
+#[test]
+fn a_lane_whose_call_fails_ends_its_turn() {
+    let mut tested = crowded();
+    let now = Instant::now();
+    let first = tested.full_round(now);
+    let round = tested.wait_queue.next_round(3, now).unwrap();
+    assert_eq!(round.lane, first);
+    tested.wait_queue.fail(&round);
+    tested.wait_queue.retry();
+    assert_eq!(tested.full_round(now), (first + 1) % 3);
+}
+
+/// A lane that answers slowly neither keeps its turn nor ends that of the lane that is served meanwhile.
+#[test]
+fn a_lane_with_a_round_in_flight_has_no_turn() {
+    let mut tested = crowded();
+    let now = Instant::now();
+    let slow = tested.wait_queue.next_round(3, now).unwrap();
+    let next = tested.full_round(now);
+    assert_eq!(next, (slow.lane + 1) % 3);
+    let claims = slow.claims.len();
+    tested.hand_out(slow, &vec![0; claims]);
+    assert_eq!(tested.full_round(now), next);
+}
+
+/// Few consumers that come one after the other are served from all lanes, however fast they are.
+#[test]
+fn a_turn_ends_when_no_consumer_waits() {
+    let mut tested = TestQueue::new();
+    tested.registers = true;
+    tested.enter(1);
+    let now = Instant::now();
+    while let Some(round) = tested.wait_queue.next_round(3, now) {
+        tested.hand_out(round, &[0]);
+    }
+    assert!(tested.wait_queue.ring(None));
+    let first = tested.full_round(now);
+    assert!(tested.wait_queue.next_round(3, now).is_none());
+    tested.enter(1);
+    assert_eq!(tested.full_round(now), (first + 1) % 3);
+}
