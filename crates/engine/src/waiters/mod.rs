@@ -28,9 +28,9 @@
 //! that began after its arrival, or the wait queue was rung during the call, or all claims were filled, which means
 //! that there may be more jobs.
 //!
-//! **Lanes.** The rounds of a wait queue check the lanes of its queue round-robin, one call at a time. A wait queue for
-//! each lane would make calls with few claims. While consumers wait, a lane that fills all claims has a turn of a few ms
-//! ([`wait_queue`]). A seat has had its first round when all lanes were checked for it. A
+//! **Lanes.** The rounds of a wait queue check the lanes of its queue round-robin, one call at a time. While consumers
+//! wait, a lane that fills all claims has a turn of a few ms (`wait_queue/lane_turn.rs`). A wait queue for each lane would
+//! make calls with few claims. A seat has had its first round when all lanes were checked for it. A
 //! doorbell says in which lane it rang. If a call takes long, its server probably has a problem: the rounds continue
 //! without that lane.
 //!

@@ -51,7 +51,7 @@ impl LaneTurn {
         }
     }
 
-    /// No consumer waits: the turn is over, so that the next one is served by another lane.
+    /// No further round begins: the turn is over, so that the next consumer is served from another lane.
     pub(super) const fn pause(&mut self) {
         self.ends = None;
     }

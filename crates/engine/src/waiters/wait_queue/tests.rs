@@ -18,6 +18,7 @@ struct TestQueue {
     jobs: u64,
     /// Whether rounds register the process.
     registers: bool,
+    /// The time of the last round.
     now: Instant,
 }
 

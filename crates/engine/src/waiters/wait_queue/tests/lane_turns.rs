@@ -65,23 +65,27 @@ fn a_lane_whose_call_fails_ends_its_turn() {
 }
 
 /// A lane that answers slowly neither keeps its turn nor ends that of the lane that is served meanwhile.
-#[test]
-fn a_lane_with_a_round_in_flight_has_no_turn() {
+fn a_slow_lane_has_no_turn(jobs: usize) {
     let mut tested = crowded();
     let now = Instant::now();
     let slow = tested.wait_queue.next_round(3, now).unwrap();
     let next = tested.full_round(now);
     assert_eq!(next, (slow.lane + 1) % 3);
     let claims = slow.claims.len();
-    tested.hand_out(slow, &vec![0; claims]);
+    tested.hand_out(slow, &vec![jobs; claims]);
     assert_eq!(tested.full_round(now), next);
+}
+
+#[test]
+fn a_lane_with_a_round_in_flight_has_no_turn() {
+    a_slow_lane_has_no_turn(0);
+    a_slow_lane_has_no_turn(1);
 }
 
 /// Few consumers that come one after the other are served from all lanes, however fast they are.
 #[test]
 fn a_turn_ends_when_no_consumer_waits() {
     let mut tested = TestQueue::new();
-    tested.registers = true;
     tested.enter(1);
     let now = Instant::now();
     while let Some(round) = tested.wait_queue.next_round(3, now) {
