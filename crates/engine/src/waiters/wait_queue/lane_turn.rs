@@ -9,15 +9,15 @@ use tokio::time::Instant;
 /// `docs/decisions/0073-turns-of-lanes.md`.
 pub(super) const TURN: Duration = Duration::from_millis(5);
 
-/// The lane that was served last, and how long its turn lasts.
+/// The lane that was served last, and when its turn ends.
 #[derive(Debug)]
 pub(super) struct LaneTurn {
     lane: usize,
-    /// `None` = it is over.
+    /// When the turn is over; `None` = it was ended early, or none has begun.
     ends: Option<Instant>,
 }
 
-/// Over, in a random lane: an empty wait queue is dropped, and its turn with it.
+/// No turn, after a random lane: an empty wait queue is dropped, and its turn with it.
 impl Default for LaneTurn {
     fn default() -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Default for LaneTurn {
 }
 
 impl LaneTurn {
-    /// The numbers of all `lanes`, in the order in which they are to be served.
+    /// The numbers of the lanes, of which there are `lanes`, in the order in which they are to be served.
     pub(super) fn order(&self, lanes: usize, now: Instant) -> impl Iterator<Item = usize> + use<> {
         let first = self.lane + usize::from(!self.is_on(now));
         (first..first + lanes).map(move |lane| lane % lanes)
@@ -44,7 +44,7 @@ impl LaneTurn {
         }
     }
 
-    /// This lane has no more jobs, or does not answer: its turn is over.
+    /// This lane has no more jobs, or its call has failed: its turn is over.
     pub(super) fn end(&mut self, lane: usize) {
         if self.lane == lane {
             self.ends = None;

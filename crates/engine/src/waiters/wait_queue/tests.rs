@@ -18,7 +18,7 @@ struct TestQueue {
     jobs: u64,
     /// Whether rounds register the process.
     registers: bool,
-    /// The time of the last round.
+    /// The time of the last round of [`Self::next_round`].
     now: Instant,
 }
 
@@ -42,7 +42,7 @@ impl TestQueue {
             .enter(self.seats.len() as u64 - 1, seat, false)
     }
 
-    /// The next round, at a time after the turn of the lane before.
+    /// The next round, at a time when the turn of the last lane is over.
     fn next_round(&mut self, lanes: u16) -> Option<Round> {
         self.now += lane_turn::TURN;
         self.wait_queue.next_round(lanes, self.now)
