@@ -30,9 +30,8 @@
 //!
 //! **Lanes.** The rounds of a wait queue check the lanes of its queue round-robin, one call at a time. While consumers
 //! wait, a lane that fills all claims has a turn of a few ms (`wait_queue/lane_turn.rs`). A wait queue for each lane would
-//! make calls with few claims. A seat has had its first round when all lanes were checked for it. A
-//! doorbell says in which lane it rang. If a call takes long, its server probably has a problem: the rounds continue
-//! without that lane.
+//! make calls with few claims. A seat has had its first round when all lanes were checked for it. A doorbell says in
+//! which lane it rang. If a call takes long, its server probably has a problem: the rounds continue without that lane.
 //!
 //! **Several sources.** A seat enters the wait queues of its sources one after the other, and waits each time until a
 //! round has found no job there: this keeps the strict order of queues. Then it waits in all of them at once. If two

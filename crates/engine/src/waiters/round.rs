@@ -66,9 +66,10 @@ impl ServedQueue for Rounds {
         let lanes = self.lanes();
         let mut wait_queues = self.shared.wait_queues.lock();
         let wait_queue = wait_queues.by_source.get_mut(&self.source)?;
-        let round = wait_queue.next_round(lanes, Instant::now());
+        let now = Instant::now();
+        let round = wait_queue.next_round(lanes, now);
         if round.is_none() {
-            wait_queue.served_at = Some(Instant::now());
+            wait_queue.served_at = Some(now);
             let unserved = wait_queue.take_unserved();
             self.shared.pass_on(&self.source, &unserved);
         }

@@ -170,8 +170,8 @@ impl WaitQueue {
         }
     }
 
-    /// The next round of the serve loop; `None` ends the loop. `lanes` is the number of lanes of the queue; at
-    /// `now` the turn of a lane may be over.
+    /// The next round of the serve loop; `None` ends the loop. `lanes` is the number of lanes of the queue, and
+    /// `now` the time, which ends the turn of a lane.
     pub(super) fn next_round(&mut self, lanes: u16, now: Instant) -> Option<Round> {
         self.lanes
             .resize_with(usize::from(lanes), LaneState::default);

@@ -25,6 +25,16 @@ impl TestQueue {
     }
 }
 
+/// A lane has filled all claims, and its next round is in flight.
+fn second_round_of_a_turn() -> (TestQueue, Instant, Round) {
+    let mut tested = crowded();
+    let now = Instant::now();
+    let first = tested.full_round(now);
+    let round = tested.wait_queue.next_round(3, now).unwrap();
+    assert_eq!(round.lane, first);
+    (tested, now, round)
+}
+
 #[test]
 fn lanes_with_jobs_have_turns_of_the_same_length() {
     let mut tested = crowded();
@@ -43,11 +53,8 @@ fn lanes_with_jobs_have_turns_of_the_same_length() {
 
 #[test]
 fn a_lane_without_further_jobs_ends_its_turn() {
-    let mut tested = crowded();
-    let now = Instant::now();
-    let first = tested.full_round(now);
-    let round = tested.wait_queue.next_round(3, now).unwrap();
-    assert_eq!(round.lane, first);
+    let (mut tested, now, round) = second_round_of_a_turn();
+    let first = round.lane;
     let mut jobs = vec![1; round.claims.len()];
     *jobs.last_mut().unwrap() = 0;
     tested.hand_out(round, &jobs);
@@ -59,11 +66,8 @@ fn a_lane_without_further_jobs_ends_its_turn() {
 
 #[test]
 fn a_lane_whose_call_fails_ends_its_turn() {
-    let mut tested = crowded();
-    let now = Instant::now();
-    let first = tested.full_round(now);
-    let round = tested.wait_queue.next_round(3, now).unwrap();
-    assert_eq!(round.lane, first);
+    let (mut tested, now, round) = second_round_of_a_turn();
+    let first = round.lane;
     tested.wait_queue.fail(&round);
     tested.wait_queue.retry();
     assert_eq!(tested.full_round(now), (first + 1) % 3);
