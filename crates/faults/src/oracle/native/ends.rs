@@ -158,20 +158,19 @@ fn never_lost(
     let number = version.number();
     let begins = job.deliveries.iter().filter(|it| it.number == number);
     let begins: Vec<UnixMicros> = begins.map(|it| it.begin.from).collect();
-    let is_durable = |at: &&UnixMicros| {
-        !context.excuses.may_lose(Span {
-            from: **at,
-            to: **at,
-        })
-    };
+    let is_durable = |at: &UnixMicros| !context.excuses.may_lose(Span { from: *at, to: *at });
     let stored = version.stored();
-    let last_seen = begins.iter().filter(is_durable).max().copied();
-    let last_seen = last_seen.unwrap_or(stored.from);
+    let durable = begins.iter().copied().filter(is_durable).max();
+    let last_seen = durable.unwrap_or(stored.from);
     let may_explain = |end: &VersionEnd| end.how != DEAD && end.at.to >= last_seen;
     if ends.iter().any(may_explain) {
         return;
     }
-    if context.excuses.may_lose_jobs(stored) {
+    let may_be_lost = match version.is_confirmed() {
+        true => context.excuses.may_lose_jobs(stored),
+        false => durable.is_none() && context.excuses.may_lose(stored),
+    };
+    if may_be_lost {
         verdict.counts.lost_with_redis += 1;
         return;
     }

@@ -103,6 +103,13 @@ impl VersionHistory<'_> {
         self.spec.key.is_none() || self.spec.if_exists == IfExistsOption::Replace
     }
 
+    /// Whether an answer has shown its job. Otherwise neither replicas nor the disk need have the version, although it was
+    /// stored.
+    pub(super) fn is_confirmed(&self) -> bool {
+        let mut effects = self.publishes.iter().map(|publish| &publish.effect);
+        effects.any(|effect| matches!(effect, PublishEffect::Job { .. }))
+    }
+
     pub(super) fn storing(&self) -> Storing {
         let is_replayed = |publish: &VersionPublish<'_>| {
             let is_replayed = matches!(

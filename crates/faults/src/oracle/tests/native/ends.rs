@@ -176,6 +176,37 @@ fn the_versions_of_an_atomic_batch_are_stored_together() {
 }
 
 #[test]
+fn an_unconfirmed_atomic_batch_may_be_lost_with_a_master() {
+    let around = span(0, S);
+    let batch = NativeCall::Publish {
+        queue: QUEUE,
+        mode: PublishMode::Atomic,
+        versions: vec![plain(1), plain(2)],
+    };
+    let mut stored = NativeHistoryBuilder::new()
+        .request(0, batch.clone(), RequestOutcome::Failed(504))
+        .deliver(2 * MS, 1, 1)
+        .ack(9 * MS, 1, 1)
+        .job("B")
+        .deliver(2 * MS, 2, 1);
+    stored.builder.0.is_replicated = true;
+    stored.expect(&[Defect::Lost]);
+    stored.builder = stored
+        .builder
+        .episode(Class::Failover, around, Some(around));
+    stored.expect(&[]);
+    let survived = stored.clone().deliver(2 * S, 2, 2);
+    survived.expect(&[Defect::Lost]);
+    let mut results = vec![stored.job_result(0, &plain(2), PublishResult::Created)];
+    stored = stored.job("A");
+    results.insert(0, stored.job_result(0, &plain(1), PublishResult::Created));
+    let confirmed = NativeAnswer::Published(results);
+    stored
+        .answered(MS, batch, confirmed)
+        .expect(&[Defect::Lost]);
+}
+
+#[test]
 fn an_lmstfy_consumer_ends_a_native_job() {
     let came = NativeHistoryBuilder::new()
         .publish(0, plain(1), PublishResult::Created)
