@@ -13,9 +13,13 @@ use super::source::Source;
 /// A server that answers the check of a lane within this time is not slow.
 const PROMPT: Duration = Duration::from_millis(20);
 
-/// The longest time for which slow servers delay a consumer: all its checks of slow sources together, and, once it has
-/// jobs, the checks of further sources that fill up its claim.
+/// The longest time for which slow servers delay a consumer, not counting time in which this process is late itself: all
+/// its checks of slow sources together, and, once it has jobs, the checks of further sources that fill up its claim.
 pub(super) const LOOK_IN_ORDER_MAX: Duration = Duration::from_millis(250);
+
+/// The part of that time after which a consumer looks whether its runtime is late. A late one wakes it once for all tasks
+/// that it has to run, and a call to Redis needs some ten of these rounds.
+const SLICE: Duration = Duration::from_millis(5);
 
 /// The servers that were slow for one consumer. It waits for all of them together for [`LOOK_IN_ORDER_MAX`]. With a
 /// limit for each check instead, a distant server would delay the jobs of other servers by that limit for each of its
@@ -51,10 +55,23 @@ impl SlowServers {
             return Some(news);
         }
         self.servers.extend(shared.busy_servers(source));
-        let since = Instant::now();
-        let looked = timeout(self.time_left, look).await.ok();
-        self.time_left = self.time_left.saturating_sub(since.elapsed());
-        looked
+        let mut slice = SLICE;
+        while !self.time_left.is_zero() {
+            let limit = slice.min(self.time_left);
+            let since = Instant::now();
+            let looked = timeout(limit, &mut look).await;
+            let took = since.elapsed();
+            // What a timer is late is no time of the server.
+            self.time_left -= took.min(limit);
+            if let Ok(news) = looked {
+                return Some(news);
+            }
+            slice = match took < limit + SLICE {
+                true => slice * 2,
+                false => SLICE,
+            };
+        }
+        None
     }
 }
 
@@ -62,9 +79,14 @@ impl SlowServers {
 mod tests {
     use std::collections::BTreeMap;
 
-    use tokio::time::sleep;
+    use tokio::task::yield_now;
+    use tokio::time::{advance, sleep};
 
     use super::*;
+
+    fn no_pools() -> Shared {
+        Shared::new(&BTreeMap::new(), Duration::from_secs(1))
+    }
 
     async fn looked(after: Duration) -> SeatOutcome {
         sleep(after).await;
@@ -73,7 +95,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_checks_share_one_time_limit_and_prompt_ones_do_not_count() {
-        let shared = Shared::new(&BTreeMap::new(), Duration::from_secs(1));
+        let shared = no_pools();
         let source = Source::new("default", "ns/q");
         let mut slow = SlowServers::new();
         let begin = Instant::now();
@@ -95,5 +117,44 @@ mod tests {
             took <= PROMPT * 10 + LOOK_IN_ORDER_MAX + Duration::from_millis(10),
             "{took:?}"
         );
+    }
+
+    /// How long the runtime of an API with too much to do takes for all its tasks.
+    const LATE: Duration = Duration::from_millis(100);
+
+    /// A check whose answer is found in the last of so many rounds of a late runtime.
+    async fn looked_late(rounds: u32) -> SeatOutcome {
+        for _ in 0..rounds {
+            advance(LATE).await;
+            yield_now().await;
+        }
+        SeatOutcome::NothingYet
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn checks_that_are_late_because_of_this_process_are_awaited() {
+        let shared = no_pools();
+        let source = Source::new("default", "ns/q");
+        let mut slow = SlowServers::new();
+        for number in 0..4 {
+            let look = slow.wait(&shared, &source, looked_late(12)).await;
+            assert_eq!(look, Some(SeatOutcome::NothingYet), "check {number}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_server_delays_a_late_process_for_a_limited_time() {
+        let shared = no_pools();
+        let source = Source::new("default", "ns/q");
+        let mut slow = SlowServers::new();
+        let begin = Instant::now();
+        let look = slow.wait(&shared, &source, looked_late(1000)).await;
+        assert_eq!(look, None);
+        let rounds = LOOK_IN_ORDER_MAX.div_duration_f64(SLICE) + 4.0;
+        let took = begin.elapsed();
+        assert!(took <= LATE.mul_f64(2.0 * rounds), "{took:?}");
+        let again = slow.wait(&shared, &source, looked_late(1000)).await;
+        assert_eq!(again, None);
+        assert!(begin.elapsed() - took <= LATE * 3, "{:?}", begin.elapsed());
     }
 }
