@@ -13,12 +13,12 @@ use super::source::Source;
 /// A server that answers the check of a lane within this time is not slow.
 const PROMPT: Duration = Duration::from_millis(20);
 
-/// The longest time for which slow servers delay a consumer, not counting time in which this process is late itself: all
-/// its checks of slow sources together, and, once it has jobs, the checks of further sources that fill up its claim.
+/// The longest time for which slow servers delay a consumer: all its checks of slow sources together, not counting time in
+/// which this process is late itself, and, once it has jobs, the checks of further sources that fill up its claim.
 pub(super) const LOOK_IN_ORDER_MAX: Duration = Duration::from_millis(250);
 
-/// The part of that time after which a consumer looks whether its runtime is late. A late one wakes it once for all tasks
-/// that it has to run, and a call to Redis needs some ten of these rounds.
+/// The part of that time after which a consumer looks whether its runtime is late. A late runtime wakes it once in each turn,
+/// in which it runs all tasks; a call to Redis needs some ten turns.
 const SLICE: Duration = Duration::from_millis(5);
 
 /// The servers that were slow for one consumer. It waits for all of them together for [`LOOK_IN_ORDER_MAX`]. With a
@@ -61,7 +61,7 @@ impl SlowServers {
             let since = Instant::now();
             let looked = timeout(limit, &mut look).await;
             let took = since.elapsed();
-            // What a timer is late is no time of the server.
+            // The time by which a timer is late is not the server's.
             self.time_left -= took.min(limit);
             if let Ok(news) = looked {
                 return Some(news);
@@ -119,13 +119,13 @@ mod tests {
         );
     }
 
-    /// How long the runtime of an API with too much to do takes for all its tasks.
-    const LATE: Duration = Duration::from_millis(100);
+    /// A turn of the runtime of an API with too much to do.
+    const TURN: Duration = Duration::from_millis(100);
 
-    /// A check whose answer is found in the last of so many rounds of a late runtime.
-    async fn looked_late(rounds: u32) -> SeatOutcome {
-        for _ in 0..rounds {
-            advance(LATE).await;
+    /// A check whose answer is found in the last of so many turns of a late runtime.
+    async fn looked_late(turns: u32) -> SeatOutcome {
+        for _ in 0..turns {
+            advance(TURN).await;
             yield_now().await;
         }
         SeatOutcome::NothingYet
@@ -150,11 +150,11 @@ mod tests {
         let begin = Instant::now();
         let look = slow.wait(&shared, &source, looked_late(1000)).await;
         assert_eq!(look, None);
-        let rounds = LOOK_IN_ORDER_MAX.div_duration_f64(SLICE) + 4.0;
+        let turns = LOOK_IN_ORDER_MAX.div_duration_f64(SLICE) + 4.0;
         let took = begin.elapsed();
-        assert!(took <= LATE.mul_f64(2.0 * rounds), "{took:?}");
+        assert!(took <= TURN.mul_f64(2.0 * turns), "{took:?}");
         let again = slow.wait(&shared, &source, looked_late(1000)).await;
         assert_eq!(again, None);
-        assert!(begin.elapsed() - took <= LATE * 3, "{:?}", begin.elapsed());
+        assert!(begin.elapsed() - took <= TURN * 3, "{:?}", begin.elapsed());
     }
 }
