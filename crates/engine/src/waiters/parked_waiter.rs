@@ -56,8 +56,8 @@ impl<'a> ParkedWaiter<'a> {
         }
     }
 
-    /// Checks the sources one after the other until jobs arrive, which keeps the strict order of queues. The check of
-    /// the last source is awaited until `deadline`, if there is one. Sources whose last check failed, and those on slow
+    /// Checks the sources one after the other until jobs arrive, which keeps the strict order of queues. Checks are awaited
+    /// until `deadline`, if there is one. Sources whose last check failed, and those on slow
     /// servers whose time is used up (see [`SlowServers`]), are not awaited; the seat stays in their wait queues.
     pub(super) async fn check_in_order(
         &mut self,
@@ -78,9 +78,13 @@ impl<'a> ParkedWaiter<'a> {
                 let first_round = self.seat.wait(&tickets);
                 match deadline {
                     Some(deadline) if is_last => timeout_at(deadline, first_round).await.ok(),
+                    Some(deadline) => {
+                        let looking = slow.wait(self.shared, source, first_round);
+                        timeout_at(deadline, looking).await.ok().flatten()
+                    }
                     // No other source waits for it, so that it needs no timer.
                     None if sources.len() == 1 => Some(first_round.await),
-                    _ => slow.wait(self.shared, source, first_round).await,
+                    None => slow.wait(self.shared, source, first_round).await,
                 }
             } else {
                 self.seat.try_take(&tickets)
@@ -213,9 +217,11 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use tidegate_store::LeaseLength;
+    use tokio::time::advance;
+
     use super::super::seat::Reservation;
     use super::*;
-    use tidegate_store::LeaseLength;
 
     #[tokio::test]
     async fn jobs_that_arrive_after_the_last_check_are_delivered() {
@@ -241,5 +247,25 @@ mod tests {
         let waiter = ParkedWaiter::new(&shared, claim, true, None);
         let found = waiter.finish(SeatOutcome::NothingYet, false);
         assert!(found.unwrap().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn checks_in_a_late_process_are_awaited_until_the_deadline() {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        const TURN: Duration = Duration::from_millis(100);
+        let shared = Arc::new(Shared::new(&BTreeMap::new(), Duration::from_secs(1)));
+        let mut waiter = ParkedWaiter::new(&shared, Claim::new(1, 1000), true, None);
+        // Their pool is unknown, so that no check is answered.
+        let sources = ["ns/a", "ns/b"].map(|queue| Source::new("default", queue));
+        let late = tokio::spawn(async {
+            loop {
+                advance(TURN).await;
+            }
+        });
+        let begin = Instant::now();
+        let checking = waiter.check_in_order(&sources, Some(begin + PATIENCE));
+        assert_eq!(checking.await, SeatOutcome::NothingYet);
+        assert!(begin.elapsed() <= PATIENCE + TURN * 4);
+        late.abort();
     }
 }

@@ -4,7 +4,7 @@
 use super::job::{EventKind, JobEvent, NativeJob};
 use super::native_history::NativeHistory;
 use super::version::{Storing, VersionHistory};
-use crate::history::{CancelEffect, SettleAction, SettleResult, Span, UnixMicros};
+use crate::history::{CancelEffect, SettleAction, SettleResult, Span};
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
 
@@ -157,10 +157,12 @@ fn never_lost(
     }
     let number = version.number();
     let begins = job.deliveries.iter().filter(|it| it.number == number);
-    let begins: Vec<UnixMicros> = begins.map(|it| it.begin.from).collect();
-    let is_durable = |at: &UnixMicros| !context.excuses.may_lose(Span { from: *at, to: *at });
+    let begins: Vec<Span> = begins.map(|it| it.begin).collect();
     let stored = version.stored();
-    let durable = begins.iter().copied().filter(is_durable).max();
+    let durable = begins
+        .iter()
+        .filter(|begin| !context.excuses.may_lose(**begin));
+    let durable = durable.map(|begin| begin.from).max();
     let last_seen = durable.unwrap_or(stored.from);
     let may_explain = |end: &VersionEnd| end.how != DEAD && end.at.to >= last_seen;
     if ends.iter().any(may_explain) {

@@ -103,8 +103,7 @@ impl VersionHistory<'_> {
         self.spec.key.is_none() || self.spec.if_exists == IfExistsOption::Replace
     }
 
-    /// Whether an answer has shown its job. Otherwise neither replicas nor the disk need have the version, although it was
-    /// stored.
+    /// Whether an answer has shown its job. Otherwise it may be stored and yet be missing on replicas and on disk.
     pub(super) fn is_confirmed(&self) -> bool {
         let mut effects = self.publishes.iter().map(|publish| &publish.effect);
         effects.any(|effect| matches!(effect, PublishEffect::Job { .. }))
