@@ -57,8 +57,8 @@ impl<'a> ParkedWaiter<'a> {
     }
 
     /// Checks the sources one after the other until jobs arrive, which keeps the strict order of queues. Checks are awaited
-    /// until `deadline`, if there is one. Sources whose last check failed, and those on slow
-    /// servers whose time is used up (see [`SlowServers`]), are not awaited; the seat stays in their wait queues.
+    /// until `deadline`, if there is one. Sources whose last check failed, and those on slow servers whose time is used up
+    /// (see [`SlowServers`]), are not awaited; the seat stays in their wait queues.
     pub(super) async fn check_in_order(
         &mut self,
         sources: &[Source],
