@@ -90,8 +90,10 @@ mod tests {
 
     use super::*;
 
-    fn no_pools() -> Shared {
-        Shared::new(&BTreeMap::new(), Duration::from_secs(1))
+    /// A source of an unknown pool, so that no server is known to be slow, and a consumer that has checked none.
+    fn setting() -> (Shared, Source, SlowServers) {
+        let shared = Shared::new(&BTreeMap::new(), Duration::from_secs(1));
+        (shared, Source::new("default", "ns/q"), SlowServers::new())
     }
 
     async fn looked(after: Duration) -> SeatOutcome {
@@ -101,9 +103,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_checks_share_one_time_limit_and_prompt_ones_do_not_count() {
-        let shared = no_pools();
-        let source = Source::new("default", "ns/q");
-        let mut slow = SlowServers::new();
+        let (shared, source, mut slow) = setting();
         let begin = Instant::now();
         for _ in 0..100 {
             let prompt = slow.wait(&shared, &source, looked(PROMPT / 2)).await;
@@ -140,15 +140,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn checks_that_are_late_because_of_this_process_are_awaited() {
-        let shared = no_pools();
-        let source = Source::new("default", "ns/q");
-        let mut slow = SlowServers::new();
+        let (shared, source, mut slow) = setting();
         for number in 0..4 {
-            let look = slow.wait(&shared, &source, looked_late(Duration::ZERO, 12));
-            let look = look.await;
+            let late = looked_late(Duration::ZERO, 12);
+            let look = slow.wait(&shared, &source, late).await;
             assert_eq!(look, Some(SeatOutcome::NothingYet), "check {number}");
         }
-        let mut slow = SlowServers::new();
+        let (shared, source, mut slow) = setting();
         let late_then = looked_late(PROMPT + SLICE * 7, 12);
         let look = slow.wait(&shared, &source, late_then).await;
         assert_eq!(look, Some(SeatOutcome::NothingYet));
@@ -156,9 +154,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_server_delays_a_late_process_for_a_limited_time() {
-        let shared = no_pools();
-        let source = Source::new("default", "ns/q");
-        let mut slow = SlowServers::new();
+        let (shared, source, mut slow) = setting();
         let silent = || looked_late(Duration::ZERO, 1000);
         let begin = Instant::now();
         assert_eq!(slow.wait(&shared, &source, silent()).await, None);
