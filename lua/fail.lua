@@ -6,13 +6,14 @@
 -- ARGV[3] name    namespace/queue
 -- ARGV[4] attempts_max failures after which jobs that do not say so are dead
 -- ARGV[5] retry   delays of jobs that have none, as in the extension of a record
--- ARGV[6] number  of the first job
--- ARGV[7] nonce   of the first job
--- ARGV[8] created of the first job, in ms
--- ARGV[9] attempt delivery that failed
--- ARGV[10] then   '' = retry after the next delay; a number = retry after this many ms; dead = no other attempt
--- ARGV[11] random 0 to 65535: how much of the jitter is added to the delay
--- ARGV[12] error  text for the history of the job. Seven values of each further job follow
+-- ARGV[6] full    1 = Redis is at maxmemory: no history becomes larger; 0 = it may
+-- ARGV[7] number  of the first job
+-- ARGV[8] nonce   of the first job
+-- ARGV[9] created of the first job, in ms
+-- ARGV[10] attempt delivery that failed
+-- ARGV[11] then   '' = retry after the next delay; a number = retry after this many ms; dead = no other attempt
+-- ARGV[12] random 0 to 65535: how much of the jitter is added to the delay
+-- ARGV[13] error  text for the history of the job. Seven values of each further job follow
 -- Returns ok → now_ms, then two values for each job: 1 and when it is due = it is retried; 5, 0 = it is dead; 4, 0 = it is
 --   deleted, as its producer had requested; 3, 0 = a newer version of it will run; 0, 0 = no such job in this queue; 2, 0 =
 --   this delivery no longer holds the job, which is unchanged
@@ -20,7 +21,7 @@
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 
-local name, attempts_max, retry, first_job = ARGV[3], tonumber(ARGV[4]), ARGV[5], 6
+local name, attempts_max, retry, is_full, first_job = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6] == '1', 7
 
 -- Failures are counted up to this number; it needs 12 bits.
 local FAILURES_MAX = 4095
@@ -41,7 +42,14 @@ end
 -- is retried, in ms; the error.
 local function log(job, kind, retry_ms, message)
   local history = prefix .. 'log:' .. job[NUMBER]
-  call('RPUSH', history, struct.pack('>BI4I6I6', kind, job[ATTEMPT], now_ms, retry_ms) .. message)
+  local entry = struct.pack('>BI4I6I6', kind, job[ATTEMPT], now_ms, retry_ms) .. message
+  if is_full then
+    -- It may only take the place of the oldest entry.
+    local oldest = call('LINDEX', history, 0)
+    if not oldest or #oldest < #entry then return end
+    call('LPOP', history)
+  end
+  call('RPUSH', history, entry)
   call('LTRIM', history, -HISTORY_MAX, -1)
   job[FLAGS] = bit.bor(job[FLAGS], LOGGED)
 end

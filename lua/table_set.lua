@@ -10,12 +10,16 @@
 -- ARGV[6] value    text; '' = remove the entry
 -- ARGV[7] listed   how many changes stay listed
 -- ARGV[8] most     how many entries the table may have, in a table without listed changes; 0 = any number
+-- ARGV[9] full     1 = Redis is at maxmemory: a large value must not grow; 0 = it may
 -- Returns ok → the new revision of the entry, '0' = there is none
 -- Returns mismatch → the revision of the stored entry ('0' = none, '' = it cannot be read); nothing changed
 -- Returns full → '0'; the table has as many entries as it may, and nothing changed
 -- Changes: the entry, the last revision, the list of changes; removing what is not there changes nothing
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: those of scripts that write (prelude.lua); OOM with `full`, if the value may not be stored; nothing changed
 -- Since layout 1
+
+-- At maxmemory a queue can still be paused, and so can a schedule or relay, whose values are large.
+local SMALL_BYTES, LONGER_BYTES = 256, 32
 
 local entries, name, expected, tag, value = KEYS[1], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
@@ -26,6 +30,9 @@ if value == '' and not entry then return { 'ok', '0' } end
 if not entry and ARGV[8] ~= '0' then
   local count = call('HLEN', entries) - call('HEXISTS', entries, '#')
   if count >= tonumber(ARGV[8]) then return { 'full', '0' } end
+end
+if ARGV[9] == '1' and #value > max(SMALL_BYTES, #(entry or '') + LONGER_BYTES) then
+  return { err = 'OOM the value is too large for a server at maxmemory' }
 end
 
 -- One sequence for the whole table: a reader asks for the changes after the last one that it knows.

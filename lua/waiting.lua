@@ -26,11 +26,16 @@ end
 -- The most ids in an entry. Those before are most likely of processes that were killed; others register again by a poll.
 local IDS_MAX = 1024
 
+-- The most queues with registrations in a bucket. Clients may wait for any names, also at maxmemory. The polls of the
+-- processes find the jobs of the others.
+local QUEUES_MAX = 4096
+
 -- Registers a process with a queue, at the end, unless it is registered in this period.
 local function register(name, id)
   local waiting = waiting_in(0)
   local ids = call('HGET', waiting, name) or ''
   if place_of(id, ids) then return end
+  if ids == '' and call('HLEN', waiting) >= QUEUES_MAX then return end
   ids = sub(ids .. id, -ID_BYTES * IDS_MAX)
   if call('HSET', waiting, name, ids) == 1 and call('HLEN', waiting) == 1 then
     call('PEXPIRE', waiting, 2 * PERIOD_MS)

@@ -41,6 +41,8 @@ pub enum Class {
     Subscriptions,
     /// Redis is out of memory (maxmemory)
     MemoryFull,
+    /// Redis stays at maxmemory for tens of seconds while clients use it: its data do not grow
+    MemoryInUse,
     /// Redis is killed and restarted so that it answers LOADING for seconds
     RedisLoading,
     /// The disk of Redis's append-only file is full
@@ -130,6 +132,7 @@ impl Class {
             Self::ShardAway | Self::TokensAway => 7000..10_000,
             Self::PumpCutOff => 3 * LEASE_MS..4 * LEASE_MS,
             Self::IdleTimeout => 7000..10_000,
+            Self::MemoryInUse => 15_000..40_000,
             _ => 1000..5000,
         }
     }
@@ -151,6 +154,7 @@ impl Class {
             | Self::PoolMove => !has_sentinels && !is_cluster,
             Self::RedisBusy
             | Self::MemoryFull
+            | Self::MemoryInUse
             | Self::LoginRefused
             | Self::NetDelay
             | Self::NetCut

@@ -67,6 +67,7 @@ async fn processes_and_connections_end() {
 async fn redis_is_full_flushed_and_paused() {
     let classes = [
         Class::MemoryFull,
+        Class::MemoryInUse,
         Class::ScriptFlush,
         Class::DiskFull,
         Class::Clock,

@@ -5,7 +5,9 @@ use crate::script::{LazyScript, script};
 use crate::store::Store;
 use crate::table_revision::TableRevision;
 
-static TABLE_SET: LazyScript = script!("table_set");
+static TABLE_SET: LazyScript = script!("table_set").refused_without_memory();
+/// The same for a server that has reached `maxmemory`: large values do not grow there.
+static TABLE_SET_WHEN_FULL: LazyScript = script!("table_set");
 
 /// The outcome of setting an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +41,18 @@ impl RevisionTable<'_> {
         value: String,
         expected: Option<TableRevision>,
     ) -> Result<TableSetOutcome, StoreError> {
-        let call = store.call(&TABLE_SET, self.key.to_owned()).arg(name);
-        let call = call.arg(expected.map_or_else(String::new, |revision| revision.to_string()));
+        let expected = expected.map_or_else(String::new, |revision| revision.to_string());
         let tag = format!("{:08x}", rand::random::<u32>());
-        let call = call.arg(tag).arg(value).arg(self.listed).arg(self.most);
-        let mut reply = call.send().await?;
+        let call = |script, is_full: bool| {
+            let call = store.call(script, self.key.to_owned());
+            let call = call.arg(&name).arg(&expected).arg(&tag).arg(&value);
+            let call = call.arg(self.listed).arg(self.most);
+            call.arg(u8::from(is_full)).send()
+        };
+        let mut reply = match call(&TABLE_SET, false).await {
+            Err(error) if error.is_out_of_memory() => call(&TABLE_SET_WHEN_FULL, true).await?,
+            sent => sent?,
+        };
         let revision = String::from_utf8_lossy(&reply.bytes()?).into_owned();
         let revision = revision.parse::<TableRevision>();
         match reply.token() {

@@ -155,7 +155,11 @@ impl RedisControl {
             .collect()
     }
 
-    async fn used_memory(&mut self) -> u64 {
+    /// Returns the memory that it uses, in bytes (`used_memory`).
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn used_memory(&mut self) -> u64 {
         let info = self.info().await;
         let used = info.get("used_memory").and_then(|used| used.parse().ok());
         used.expect("redis reports its memory")

@@ -19,6 +19,7 @@ mod durability;
 mod far_levels;
 mod fixture;
 mod forgotten_queues;
+mod full_memory;
 mod hints;
 mod idle_connections;
 mod interleavings;

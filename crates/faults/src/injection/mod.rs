@@ -4,6 +4,7 @@ mod cluster;
 mod daemons;
 mod host;
 mod lanes;
+mod memory;
 mod network;
 mod open_episode;
 mod pools;
@@ -38,6 +39,7 @@ pub(crate) async fn inject(
         Class::ScriptFlush => redis::flush_scripts(test_cluster, fault).await,
         Class::Subscriptions => redis::close_subscriptions(test_cluster, fault).await,
         Class::MemoryFull => redis::fill_memory(test_cluster, fault).await,
+        Class::MemoryInUse => memory::use_full_redis(test_cluster, fault).await,
         Class::DiskFull => redis::fill_disk(test_cluster, fault).await,
         Class::Failover => fail_over(test_cluster, fault).await,
         Class::Reshard => cluster::reshard(test_cluster, fault).await,

@@ -195,5 +195,6 @@ fn advance(excused: &[Span], since: UnixMicros, mut time: u64) -> UnixMicros {
 /// Whether memory was full during all of this span.
 pub(super) fn has_full_memory(episode: &Episode, span: Span) -> bool {
     let Span { from, to } = episode.span;
-    episode.class == Class::MemoryFull && from <= span.from && span.to <= to
+    let is_full = matches!(episode.class, Class::MemoryFull | Class::MemoryInUse);
+    is_full && from <= span.from && span.to <= to
 }

@@ -7,7 +7,9 @@ use crate::script::{LazyScript, script};
 use crate::script_call::Call;
 use crate::store::Store;
 
-static FAIL: LazyScript = script!("fail");
+static FAIL: LazyScript = script!("fail").refused_without_memory();
+/// The same for a server that has reached `maxmemory`: histories do not grow there.
+static FAIL_WHEN_FULL: LazyScript = script!("fail");
 
 /// What happens after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,7 @@ pub enum FailOutcome {
 
 struct FailVerb<'a> {
     policy: &'a RetryPolicy,
+    is_full: bool,
 }
 
 impl SettleVerb for FailVerb<'_> {
@@ -69,6 +72,12 @@ impl SettleVerb for FailVerb<'_> {
     fn add_options<'c>(&self, call: Call<'c>) -> Call<'c> {
         call.arg(self.policy.max_attempts)
             .arg(self.policy.delays.bytes())
+            .arg(u8::from(self.is_full))
+    }
+
+    fn when_full(&self) -> Option<(&'static LazyScript, Self)> {
+        let is_full = true;
+        Some((&FAIL_WHEN_FULL, Self { is_full, ..*self }))
     }
 
     fn add_item<'c>(&self, call: Call<'c>, failed: &FailRequest) -> Call<'c> {
@@ -96,7 +105,8 @@ impl SettleVerb for FailVerb<'_> {
 }
 
 impl Store {
-    /// Ends deliveries that failed, and returns the outcome of each, in order. `policy` is that of jobs that have none.
+    /// Ends deliveries that failed, and returns the outcome of each, in order. `policy` is that of jobs that have none. A
+    /// server that has reached `maxmemory` stores an error only in the place of an older one.
     ///
     /// # Errors
     /// Redis is unavailable. Deliveries may have been ended; a repeated call finds them lost.
@@ -106,7 +116,8 @@ impl Store {
         failed: &[FailRequest],
         policy: &RetryPolicy,
     ) -> Result<Vec<FailOutcome>, StoreError> {
-        self.settle(&FAIL, queue, &FailVerb { policy }, failed)
+        let is_full = false;
+        self.settle(&FAIL, queue, &FailVerb { policy, is_full }, failed)
             .await
     }
 }

@@ -54,7 +54,7 @@ fn unknown(outcome: u64) -> StoreError {
 }
 
 /// A verb that ends or extends leases.
-pub(super) trait SettleVerb {
+pub(super) trait SettleVerb: Sized {
     /// What the caller wants of a job.
     type Item;
     /// What became of it.
@@ -67,6 +67,12 @@ pub(super) trait SettleVerb {
 
     /// Adds the arguments before those of the jobs.
     fn add_options<'c>(&self, call: Call<'c>) -> Call<'c>;
+
+    /// The script and the verb for a server that has reached `maxmemory` and refuses the first script; `None` if it never
+    /// refuses that.
+    fn when_full(&self) -> Option<(&'static LazyScript, Self)> {
+        None
+    }
 
     /// Adds the arguments of a job behind its id.
     fn add_item<'c>(&self, call: Call<'c>, item: &Self::Item) -> Call<'c>;
@@ -97,13 +103,23 @@ impl Store {
         items: &[V::Item],
     ) -> Result<Vec<V::Outcome>, StoreError> {
         let mut outcomes = vec![V::GONE; items.len()];
-        for (bucket, indexes) in self.by_bucket(items.iter().map(V::id)) {
+        let call = |script, verb: &V, bucket, indexes: &[usize]| {
             let call = verb.add_options(self.call_on_queue(script, queue, bucket));
             let call = indexes.iter().fold(call, |call, index| {
                 let item = &items[*index];
                 verb.add_item(call.job(Some(V::id(item))), item)
             });
-            let mut reply = call.send().await?.ok()?;
+            call.send()
+        };
+        for (bucket, indexes) in self.by_bucket(items.iter().map(V::id)) {
+            let sent = call(script, verb, bucket, &indexes).await;
+            let reply = match (sent, verb.when_full()) {
+                (Err(error), Some((script, verb))) if error.is_out_of_memory() => {
+                    call(script, &verb, bucket, &indexes).await
+                }
+                (sent, _) => sent,
+            };
+            let mut reply = reply?.ok()?;
             let now_ms = reply.count()?;
             for index in indexes {
                 outcomes[index] = V::read(&items[index], &mut reply, now_ms)?;
