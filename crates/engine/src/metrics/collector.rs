@@ -66,6 +66,8 @@ struct LastRead {
     /// When Redis is asked again; `None` = at once.
     valid_until: Option<Instant>,
     sizes: Option<KnownSizes>,
+    /// The last list without missing queues, and when it was collected.
+    complete: Option<(Arc<AllQueues>, Instant)>,
     collected: Option<Arc<Collected>>,
 }
 
@@ -100,6 +102,18 @@ impl Collector {
         collecting.await.flatten()
     }
 
+    /// All queues as [`Self::collect`] reads them. If some could not be read, the last complete list of this process, and
+    /// how old it is; before the first one, those that could be read. `None` if there are none.
+    pub async fn known_queues(self: &Arc<Self>) -> Option<(Arc<AllQueues>, Option<Duration>)> {
+        let collected = self.collect().await.map(|it| Arc::clone(&it.listed));
+        if let Some(listed) = collected.as_ref().filter(|it| it.missing_buckets == 0) {
+            return Some((Arc::clone(listed), None));
+        }
+        let complete = self.last.lock().await.complete.clone();
+        let complete = complete.map(|(listed, at)| (listed, Some(at.elapsed())));
+        complete.or_else(|| collected.map(|listed| (listed, None)))
+    }
+
     async fn collect_in_turn(&self) -> Option<Arc<Collected>> {
         let mut last = self.last.lock().await;
         if last.valid_until.is_none_or(|until| Instant::now() >= until) {
@@ -117,6 +131,9 @@ impl Collector {
                 now + self.refresh
             };
             last.valid_until = Some(valid_until);
+            if sizes.listed.missing_buckets == 0 {
+                last.complete = Some((Arc::clone(&sizes.listed), sizes.began_at));
+            }
             last.collected = collected(&sizes, server);
             last.sizes = Some(sizes);
         }
