@@ -83,7 +83,8 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
         false => (content_type, body),
     };
     let payload = JobPayload {
-        bytes: body.bytes.to_vec(),
+        // Without a copy: a large body has its buffer for itself.
+        bytes: body.bytes.into(),
         content_type,
     };
     let mut job = keyed_job(&queue, payload, attributes, &options);
