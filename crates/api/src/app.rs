@@ -38,8 +38,9 @@ pub(crate) struct App {
     pub(crate) job_body: BodyReader,
     /// The limits for the body of a bulk publish.
     pub(crate) bulk_body: BodyReader,
-    /// The memory for answers to consumes that clients have not read yet (`requests.unread_bytes_max`).
-    pub(crate) unread_budget: ByteBudget,
+    /// The memory for answers of the admin port that clients have not read yet, so that clients of the other ports do not
+    /// lock operators out.
+    pub(crate) unread_by_admins: ByteBudget,
     /// Where spans go; `None` = there are none.
     pub(crate) traces: Option<Traces>,
     /// Permits for parsing and writing large JSON: one less than there are processors, at least one.
@@ -67,13 +68,17 @@ impl App {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             engine,
-            exchange: Arc::new(Exchange { metrics, readiness }),
+            exchange: Arc::new(Exchange {
+                metrics,
+                readiness,
+                unread: ByteBudget::new(requests.unread_bytes_max),
+            }),
             wait_max: config.waiters.wait_max,
             job_defaults: ArcSwap::from_pointee(config.job),
             durability: config.durability.clone(),
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
-            unread_budget: ByteBudget::new(requests.unread_bytes_max),
+            unread_by_admins: ByteBudget::new(requests.unread_bytes_max / 8),
             traces: None,
             large_bodies: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),
             request_limits: requests,

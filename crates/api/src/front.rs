@@ -8,8 +8,13 @@ use hyper::body::Incoming;
 use tidegate_service::Peer;
 
 use crate::app::App;
-use crate::http::exchange::begin;
+use crate::http::exchange::{Answering, OverBudgetAnswer, begin};
+use crate::http::metrics::Endpoint;
+use crate::http::request::ApiRequest;
 use crate::{docs, lmstfy, v1};
+
+/// Chooses the handler of a request.
+type Handle = fn(&Arc<App>, ApiRequest) -> (Endpoint, Answering);
 
 /// Answers one request of `peer`.
 pub(crate) fn answer(
@@ -18,11 +23,12 @@ pub(crate) fn answer(
     peer: Peer,
 ) -> impl Future<Output = Response<Body>> + Send + use<> {
     let (api_request, unanswered) = begin(request, peer);
-    let handle = match api_request.path() {
-        path if v1::is_native(path) => v1::handle,
-        path if docs::is_docs(&api_request.head.method, path) => docs::handle,
-        _ => lmstfy::handle,
+    let (handle, over_budget): (_, OverBudgetAnswer) = match api_request.path() {
+        path if v1::is_native(path) => (v1::handle as Handle, v1::over_budget),
+        path if docs::is_docs(&api_request.head.method, path) => (docs::handle, v1::over_budget),
+        _ => (lmstfy::handle, |_| lmstfy::over_budget()),
     };
     let (endpoint, answering) = handle(app, api_request);
-    unanswered.answer(Arc::clone(&app.exchange), endpoint, answering)
+    let exchange = Arc::clone(&app.exchange);
+    unanswered.answer(exchange, endpoint, answering, over_budget)
 }

@@ -22,13 +22,14 @@ static IN_FLIGHT: LazyLock<IntGaugeVec> = LazyLock::new(|| {
 
 /// The metrics that are read for each scrape. Takes a few seconds at most, also while Redis does not answer.
 pub(crate) async fn scraped(app: &App, headers: &ByteBudget) -> Vec<MetricFamily> {
-    for (what, budget) in [
-        ("header", headers),
-        ("body", &app.job_body.budget),
-        ("answer", &app.unread_budget),
+    let answers = app.exchange.unread.used() + app.unread_by_admins.used();
+    for (what, used) in [
+        ("header", headers.used()),
+        ("body", app.job_body.budget.used()),
+        ("answer", answers),
     ] {
         let gauge = IN_FLIGHT.with_label_values(&[what]);
-        gauge.set(i64::try_from(budget.used()).unwrap_or(i64::MAX));
+        gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
     }
     tidegate_engine::gauges(&app.engine).await
 }

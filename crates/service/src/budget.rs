@@ -67,6 +67,13 @@ impl ByteShare {
         Ok(())
     }
 
+    /// Grows the share to `bytes`, even if the budget has too few left: others then find less.
+    pub fn grow_beyond(&mut self, bytes: usize) {
+        let more = bytes.saturating_sub(self.bytes);
+        self.budget.0.used.fetch_add(more, Ordering::Relaxed);
+        self.bytes += more;
+    }
+
     /// Returns everything above `bytes` to the budget.
     pub fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
@@ -99,6 +106,10 @@ mod tests {
         first.shrink_to(50);
         assert_eq!(budget.used(), 90);
         drop(first);
+        second.grow_beyond(130);
+        assert_eq!(budget.used(), 130);
+        second.grow_beyond(120);
+        second.shrink_to(100);
         second.grow_to(100).unwrap();
         drop(second);
         assert_eq!(budget.used(), 0);

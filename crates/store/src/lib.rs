@@ -67,7 +67,8 @@ pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
 pub use relays::{RELAYS_MAX, RelayKey, RelayRows, Relays, StoredRelay};
 pub use schedules::{
     BadDefinition, SCHEDULE_ATTRIBUTE, SCHEDULES_MAX, ScheduleDefinition, ScheduleKey,
-    ScheduleOverlap, ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules, StoredSchedule,
+    ScheduleOverlap, SchedulePage, ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules,
+    StoredSchedule,
 };
 pub use server_buckets::ServerBuckets;
 pub use server_figures::ServerFigures;

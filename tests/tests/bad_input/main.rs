@@ -17,3 +17,4 @@ mod ports;
 mod redis_refused;
 mod slow;
 mod unread;
+mod unread_answers;

@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate_core::InvalidName;
 use tidegate_engine::PolicyChangeError;
-use tidegate_engine::{CreateKeyError, EngineError, record_store_error};
+use tidegate_engine::{CreateKeyError, EngineError};
 use tidegate_store::StoreError;
 
 use super::limiter::LimitBody;
@@ -45,7 +45,7 @@ pub(super) enum AdminError {
     QueueName(InvalidName),
     /// The body is not an object of the fields of an API key.
     #[error(
-        "the body should be an object with namespace, scopes and description, and optionally pool, expires_at_ms and key: {0}"
+        "the body should be an object with namespace, scopes and description, and optionally pool, expires_at_ms and secret: {0}"
     )]
     NotAKey(String),
     /// A scope of the new API key is unknown.
@@ -124,6 +124,14 @@ pub(super) enum AdminError {
     /// The body did not arrive completely and in time.
     #[error("failed to read body")]
     BodyUnreadable,
+    /// Redis has reached `maxmemory`.
+    #[error(
+        "redis is full (maxmemory), and nothing was stored: delete jobs, or give it more memory"
+    )]
+    StorageFull,
+    /// Answers that clients have not read yet have reached their limit.
+    #[error("too many answers of this port are not read; repeat the request")]
+    AnswersFull,
     /// A failure of Redis. The log has the details, the answer does not.
     #[error("internal error")]
     Internal,
@@ -161,6 +169,8 @@ impl AdminError {
             Self::PolicyUnreadable { .. } | Self::KeyExists => StatusCode::CONFLICT,
             Self::Internal | Self::LimitExists { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::KeyNotFound => StatusCode::NOT_FOUND,
+            Self::AnswersFull => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
             _ => StatusCode::BAD_REQUEST,
         }
     }
@@ -176,6 +186,10 @@ impl IntoResponse for AdminError {
             },
         };
         let mut response = json::answer(self.status(), &text);
+        if self == Self::AnswersFull {
+            let retry = HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, retry);
+        }
         if self == Self::BodyUnreadable {
             // The connection is closed instead of reading the rest of the body.
             let close = HeaderValue::from_static("close");
@@ -197,8 +211,7 @@ impl From<InvalidName> for AdminError {
 
 impl From<StoreError> for AdminError {
     fn from(error: StoreError) -> Self {
-        record_store_error(&error);
-        Self::Internal
+        EngineError::from(error).into()
     }
 }
 
@@ -214,7 +227,10 @@ impl From<CreateKeyError> for AdminError {
 
 /// The other errors of the engine are about publishes and consumes, which the admin port does not have.
 impl From<EngineError> for AdminError {
-    fn from(_: EngineError) -> Self {
-        Self::Internal
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::StorageFull => Self::StorageFull,
+            _ => Self::Internal,
+        }
     }
 }

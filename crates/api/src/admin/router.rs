@@ -4,18 +4,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
 use tidegate_service::admin_router;
 use tidegate_service::metrics::Metrics;
 use ulid::Ulid;
 
+use super::error::AdminError;
 use super::{access_log, info, keys, lanes, limits, policies, profiles, relays, tokens, views};
 use crate::accounts::{Accounts, require_account, require_admin};
 use crate::app::App;
 use crate::dashboard;
+use crate::http::unread;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -64,8 +67,18 @@ pub(crate) fn router(
         .route("/debug/pprof/", any(profiles::no_profiler))
         .route("/debug/pprof/{*profile}", any(profiles::no_profiler))
         .with_state(Arc::clone(&app))
-        .merge(dashboard::router(app).route_layer(guard));
-    admin_router(address, metrics, readiness, own).layer(map_response(with_request_id))
+        .merge(dashboard::router(Arc::clone(&app)).route_layer(guard));
+    admin_router(address, metrics, readiness, own)
+        .layer(from_fn_with_state(app, count_unread))
+        .layer(map_response(with_request_id))
+}
+
+/// Counts an answer until it is written.
+async fn count_unread(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let response = next.run(request).await;
+    let counted = unread::counted(response, &app.unread_by_admins, !is_read);
+    counted.unwrap_or_else(|_| AdminError::AnswersFull.into_response())
 }
 
 async fn with_request_id(mut response: Response) -> Response {

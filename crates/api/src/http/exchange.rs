@@ -1,4 +1,4 @@
-//! Processing of every request on the public port, before and after its handler.
+//! Processing of every request on the public ports, before and after its handler.
 //!
 //! ```text
 //!  hyper ─► lend the body ─► front door ─► handler ──────────────────────────────────┐
@@ -13,13 +13,14 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use hyper::body::Incoming;
-use tidegate_service::{Peer, Readiness, logs};
+use tidegate_service::{ByteBudget, Peer, Readiness, logs};
 
 use super::access_log::{AccessLine, ResponseInfo};
 use super::body::{self, Lender, UnreadBody};
 use super::context::RequestContext;
 use super::metrics::{Endpoint, HttpMetrics};
 use super::request::ApiRequest;
+use super::unread;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -37,7 +38,12 @@ pub(crate) struct Exchange {
     pub(crate) metrics: HttpMetrics,
     /// The checks behind `/readyz`, which also know whether the process is stopping.
     pub(crate) readiness: Readiness,
+    /// The memory for answers that clients have not read yet (`requests.unread_bytes_max`).
+    pub(crate) unread: ByteBudget,
 }
+
+/// The answer of a front door if there is no memory for the one that was made, by the id of the request.
+pub(crate) type OverBudgetAnswer = fn(ulid::Ulid) -> Response<Body>;
 
 /// A request that a front door has not answered yet. Small, since a long poll keeps it for minutes.
 pub(crate) struct UnansweredRequest {
@@ -73,7 +79,7 @@ pub(crate) fn begin(request: Request<Incoming>, peer: Peer) -> (ApiRequest, Unan
 }
 
 impl UnansweredRequest {
-    /// Completes the answer of a front door: request id, metrics and access log line.
+    /// Completes the answer of a front door: memory, request id, metrics and access log line.
     ///
     /// The returned future is small: hyper allocates it inline in every connection, busy or idle, and a long poll keeps
     /// it for minutes. The future of the handler is boxed.
@@ -82,11 +88,14 @@ impl UnansweredRequest {
         exchange: Arc<Exchange>,
         endpoint: Endpoint,
         answering: Answering,
+        over_budget: OverBudgetAnswer,
     ) -> impl Future<Output = Response<Body>> + Send {
         self.endpoint = endpoint;
         let context = Arc::clone(&self.context);
         let answering = async move {
-            let mut response = answering.await;
+            let is_read = matches!(self.method, Method::GET | Method::HEAD);
+            let counted = unread::counted(answering.await, &exchange.unread, !is_read);
+            let mut response = counted.unwrap_or_else(|_| over_budget(self.context.id));
             if let Some(rest) = self.lender.take_unread() {
                 handle_unread_body(rest, self.expects_continue, &mut response);
             }

@@ -71,6 +71,8 @@ pub(crate) enum ApiError {
     BodyUnreadable,
     /// The bodies of all requests together have reached their limit. Nothing was stored.
     BodiesFull,
+    /// Answers that clients have not read yet have reached their limit.
+    AnswersFull,
     /// The body of a bulk publish is not a JSON array.
     NotAnArray,
     /// The array of a bulk publish is empty.
@@ -173,6 +175,10 @@ impl ApiError {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many bytes are being received, please retry later",
             ),
+            Self::AnswersFull => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many answers are not read, please retry later",
+            ),
             Self::BadNumber(_) => (BAD, "invalid"),
             Self::TtlShorterThanDelay => (BAD, "ttl is shorter than delay"),
             Self::NoTries => (BAD, "tries shouldn't be zero"),
@@ -201,6 +207,7 @@ impl ApiError {
                 | Self::BacklogFull
                 | Self::QueueFull
                 | Self::BodiesFull
+                | Self::AnswersFull
                 | Self::Unchecked
         )
     }
@@ -231,6 +238,11 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// The answer if there is no memory for the one that was made.
+pub(crate) fn over_budget() -> Response<Body> {
+    ApiError::AnswersFull.into_response()
 }
 
 /// Callers must handle [`EngineError::RateLimited`] themselves, because [`ApiError::OverLimit`] names the token.

@@ -26,4 +26,5 @@ mod stats;
 mod unmatched;
 
 pub(crate) use dispatch::handle;
+pub(crate) use error::over_budget;
 pub use routes::api_label;

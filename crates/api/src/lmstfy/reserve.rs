@@ -94,7 +94,7 @@ pub(super) async fn reserve(
     };
     let delivery = waited.map_err(|_| ApiError::Internal)??;
     let mut delivery = delivery.ok_or(ApiError::NoJob)?;
-    let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
+    let share = unread::fit_to_budget(&mut delivery, &app.exchange.unread);
     let (bytes, list) = (delivery.body_bytes(), claim.count > 1);
     let span = record_deliveries(&app, &context, &delivery);
     // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
@@ -104,13 +104,13 @@ pub(super) async fn reserve(
     scope.permit.keep();
     let mut response = json::with_body(
         StatusCode::OK,
-        delivery_body(unread::into_counted(shown, share), delivery.shown()),
+        delivery_body(shown.into(), delivery.shown()),
     );
     let header = span.and_then(|span| HeaderValue::try_from(span.to_string()).ok());
     if let Some(header) = header {
         response.headers_mut().insert(TRACE_PARENT, header);
     }
-    Ok(response)
+    Ok(unread::with_share(response, share))
 }
 
 /// Records the deliveries that are traced, and returns the span of a single job.

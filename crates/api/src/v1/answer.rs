@@ -8,6 +8,9 @@ use tidegate_api_types::values::ContentType;
 
 use super::error::NativeError;
 
+/// A page ends before it has more than this many bytes.
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
+
 /// The content type of answers.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -17,6 +20,22 @@ pub(super) fn json_answer(status: StatusCode, value: &impl Serialize) -> Respons
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     response
+}
+
+/// The items of a page: up to `limit`, and up to 1 MiB as JSON, at least one. Returns them, and whether others follow.
+pub(super) fn page_of<T: Serialize>(
+    items: impl Iterator<Item = T>,
+    limit: usize,
+) -> (Vec<T>, bool) {
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    for item in items {
+        bytes += serde_json::to_vec(&item).map_or(0, |json| json.len());
+        if page.len() == limit || bytes > PAGE_BYTES_MAX && !page.is_empty() {
+            return (page, true);
+        }
+        page.push(item);
+    }
+    (page, false)
 }
 
 /// An answer whose body is a payload or a result.
@@ -39,4 +58,23 @@ pub(super) fn bytes_answer(
         HeaderValue::from_static("sandbox"),
     );
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_ends_at_its_limit_or_at_a_mebibyte() {
+        let items = |count: usize, bytes: usize| (0..count).map(move |_| "x".repeat(bytes));
+        let page = |count, bytes, limit| {
+            let (page, has_more) = page_of(items(count, bytes), limit);
+            (page.len(), has_more)
+        };
+        assert_eq!(page(3, 10, 3), (3, false));
+        assert_eq!(page(4, 10, 3), (3, true));
+        assert_eq!(page(0, 10, 3), (0, false));
+        assert_eq!(page(100, 100_000, 100), (10, true));
+        assert_eq!(page(2, 2_000_000, 100), (1, true), "at least one");
+    }
 }

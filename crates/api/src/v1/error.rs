@@ -8,6 +8,7 @@ use tidegate_api_types::problem::{
 };
 use tidegate_core::JobId;
 use tidegate_engine::{AccessError, EngineError};
+use tidegate_service::BudgetExhausted;
 use tidegate_store::{DurabilityError, KeyedOutcome};
 use ulid::Ulid;
 
@@ -142,6 +143,11 @@ impl NativeError {
     }
 }
 
+/// The answer if there is no memory for the one that was made.
+pub(crate) fn over_budget(request_id: Ulid) -> Response<Body> {
+    NativeError::from(BudgetExhausted).answer(request_id, false)
+}
+
 impl From<InvalidRequest> for NativeError {
     fn from(invalid: InvalidRequest) -> Self {
         Self {
@@ -218,6 +224,18 @@ impl From<BodyError> for NativeError {
                     "the bodies of other requests take all memory for bodies; repeat the request",
                 )
             },
+        }
+    }
+}
+
+impl From<BudgetExhausted> for NativeError {
+    fn from(_: BudgetExhausted) -> Self {
+        Self {
+            applied: Some(AppliedState::No),
+            ..Self::new(
+                ProblemCode::StorageUnavailable,
+                "answers that clients have not read take all memory for answers; repeat the request",
+            )
         }
     }
 }

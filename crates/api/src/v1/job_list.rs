@@ -12,6 +12,7 @@ use tidegate_core::Scope;
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
+use crate::http::unread;
 use crate::shapes::{act_criteria, list_criteria, listed_details, stored_act};
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -21,6 +22,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let criteria = list_criteria(&filter);
     let cursor = read_cursor(query.cursor.as_ref())?;
     let limit = usize::from(query.limit.get());
+    let share = unread::share_of_page(&request.app.exchange.unread)?;
     let page = request
         .pool()
         .list_jobs(&queue, &criteria, cursor, limit)
@@ -33,7 +35,10 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         items: items.collect(),
         next: write_cursor(page.next.as_ref())?,
     };
-    Ok(json_answer(StatusCode::OK, &answer))
+    Ok(unread::with_share(
+        json_answer(StatusCode::OK, &answer),
+        share,
+    ))
 }
 
 pub(super) async fn act(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -24,5 +24,6 @@ mod settle;
 mod table_change;
 mod workers;
 
+pub(crate) use error::over_budget;
 pub(crate) use openapi::document;
 pub(crate) use routes::{handle, is_native};

@@ -15,9 +15,10 @@ use tidegate_core::{QueueKey, QueueName, Scope};
 use tidegate_engine::DeleteQueueOutcome;
 use tidegate_store::DueTimes;
 
-use super::answer::json_answer;
+use super::answer::{json_answer, page_of};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
+use crate::http::unread;
 use crate::shapes::queue_view;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -29,26 +30,27 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
             InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
         })?),
     };
+    let share = unread::share_of_page(&request.app.exchange.unread)?;
     let queues = request.pool().queues(&request.namespace).await?;
-    let mut behind = queues.range((from, Bound::Unbounded));
-    let page: Vec<_> = behind
-        .by_ref()
-        .take(usize::from(query.limit.get()))
-        .collect();
-    let last = page.last().filter(|_| behind.next().is_some());
-    let next = last.map(|(name, _)| name.to_string().try_into());
-    let items = page.iter().map(|(name, stats)| {
+    let behind = queues.range((from, Bound::Unbounded));
+    let views = behind.map(|(name, stats)| {
         let queue = QueueKey {
             namespace: request.namespace.clone(),
-            queue: (*name).clone(),
+            queue: name.clone(),
         };
         queue_view(request.pool(), &queue, stats)
     });
+    let (items, has_more) = page_of(views, usize::from(query.limit.get()));
+    let last = items.last().filter(|_| has_more);
+    let next = last.map(|last| last.queue.to_string().try_into());
     let answer = QueueListPage {
-        items: items.collect(),
         next: next.transpose().map_err(|_| NativeError::internal())?,
+        items,
     };
-    Ok(json_answer(StatusCode::OK, &answer))
+    Ok(unread::with_share(
+        json_answer(StatusCode::OK, &answer),
+        share,
+    ))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -11,11 +11,11 @@ use tidegate_core::Scope;
 use tidegate_engine::{ChangeAttempts, EngineError};
 use tidegate_store::{RELAYS_MAX, RelayKey, TableRevision, TableSetOutcome};
 
-use super::answer::json_answer;
+use super::answer::{json_answer, page_of};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::table_change::{condition, expected_revision};
-use crate::http::etag;
+use crate::http::{etag, unread};
 use crate::relay_table::ReadRelay;
 
 /// The most bytes of the settings of a relay: more than all its texts have.
@@ -25,6 +25,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     request.need(Scope::Read)?;
     let query: ListQuery = request.read_query()?;
     let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
+    let share = unread::share_of_page(&request.app.exchange.unread)?;
     let rows = request.app.engine.relays.all().await;
     let rows = rows.map_err(EngineError::from)?;
     let own = rows.by_key.iter().filter(|(key, _)| {
@@ -34,18 +35,17 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         let read = ReadRelay::from(stored);
         details(key, read.config.ok()?, read.revision?)
     });
-    let limit = usize::from(query.limit.get());
-    // One more, to see whether it is the last page.
-    let mut items: Vec<RelayDetails> = shown.take(limit + 1).collect();
-    let has_more = items.len() > limit;
-    items.truncate(limit);
+    let (items, has_more) = page_of(shown, usize::from(query.limit.get()));
     let last = items.last().filter(|_| has_more);
     let next = last.map(|last| last.name.as_str().parse());
     let answer = RelayListPage {
         next: next.transpose().map_err(|_| NativeError::internal())?,
         items,
     };
-    Ok(json_answer(StatusCode::OK, &answer))
+    Ok(unread::with_share(
+        json_answer(StatusCode::OK, &answer),
+        share,
+    ))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -133,17 +133,18 @@ async fn answer(
     mut delivery: Delivery,
     format: PayloadFormat,
 ) -> Result<Response<Body>, NativeError> {
-    let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
+    let share = unread::fit_to_budget(&mut delivery, &app.exchange.unread);
     let spans = delivery_spans(app, request, &delivery);
     if format == PayloadFormat::Raw {
-        return raw(delivery, spans.first().copied().flatten());
+        let response = raw(delivery, spans.first().copied().flatten())?;
+        return Ok(unread::with_share(response, share));
     }
     let bytes = delivery.body_bytes();
     // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
     let showing = move || (show(&delivery, &spans), delivery);
     let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
-    let text = unread::into_counted(shown, share);
-    Ok(json_of(delivery_body(text, delivery.shown())))
+    let response = json_of(delivery_body(shown.into(), delivery.shown()));
+    Ok(unread::with_share(response, share))
 }
 
 /// The queues in the order in which they are checked: as they are named, or at random by their weights.

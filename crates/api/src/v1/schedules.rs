@@ -22,7 +22,7 @@ use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::new_job;
 use super::table_change::{condition, expected_revision};
-use crate::http::etag;
+use crate::http::{etag, unread};
 
 /// The most bytes of a schedule: more than all its texts have.
 const BODY_BYTES_MAX: usize = 256 * 1024;
@@ -30,35 +30,23 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Read)?;
     let query: ListQuery = request.read_query()?;
+    let share = unread::share_of_page(&request.app.exchange.unread)?;
     let schedules = &request.pool().schedules;
-    let all = schedules.all(&request.namespace).await;
-    let all = all.map_err(EngineError::from)?;
     let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
-    let mut following = all
-        .into_iter()
-        .filter(|(name, _)| after.is_none_or(|after| name.as_str() > after))
-        .peekable();
-    let mut page = Vec::new();
-    while page.len() < usize::from(query.limit.get()) {
-        let Some((name, stored)) = following.next() else {
-            break;
-        };
-        let key = ScheduleKey {
-            namespace: request.namespace.clone(),
-            name,
-        };
-        // One that cannot be read is left out.
-        page.extend(ReadSchedule::of(key, &stored));
-    }
-    let has_more = following.peek().is_some();
-    let items = with_next_runs(schedules, page).await?;
-    let last = items.last().filter(|_| has_more);
-    let next = last.map(|last| last.name.as_str().parse()).transpose();
+    let limit = usize::from(query.limit.get());
+    let page = schedules.page(&request.namespace, after, limit).await;
+    let page = page.map_err(EngineError::from)?;
+    let last = page.schedules.last().filter(|_| page.has_more);
+    let next = last.map(|(name, _)| name.parse()).transpose();
     let next = next.map_err(|_| NativeError::internal())?;
-    Ok(json_answer(
-        StatusCode::OK,
-        &ScheduleListPage { items, next },
-    ))
+    // Those that cannot be read are left out.
+    let readable = page.schedules.into_iter().filter_map(|(name, stored)| {
+        let namespace = request.namespace.clone();
+        ReadSchedule::of(ScheduleKey { namespace, name }, &stored).ok()
+    });
+    let items = with_next_runs(schedules, readable.collect()).await?;
+    let answer = json_answer(StatusCode::OK, &ScheduleListPage { items, next });
+    Ok(unread::with_share(answer, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

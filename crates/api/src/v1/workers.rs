@@ -14,6 +14,7 @@ use tidegate_engine::{ListedLease, ListedWorker};
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
+use crate::http::unread;
 use crate::shapes::id_text;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -25,6 +26,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
             InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
         })?,
     };
+    let share = unread::share_of_page(&request.app.exchange.unread)?;
     let (pool, limit) = (request.pool(), usize::from(query.limit.get()));
     let page = pool.workers(&request.namespace, &after, limit).await?;
     // Names that another version of this program has stored may be invalid.
@@ -32,7 +34,8 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let next = page.next.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name));
     let next = next.map(CursorText::try_from).transpose();
     let next = next.map_err(|_| NativeError::internal())?;
-    Ok(json_answer(StatusCode::OK, &WorkerListPage { items, next }))
+    let answer = json_answer(StatusCode::OK, &WorkerListPage { items, next });
+    Ok(unread::with_share(answer, share))
 }
 
 /// The name after which a page begins. Names may have characters that a cursor cannot have.

@@ -132,15 +132,16 @@ impl AnswerForm {
                 value,
                 mut delivery,
             } => {
-                let budget = &service.app.unread_budget;
+                let budget = &service.app.exchange.unread;
                 let share = unread::fit_to_budget(&mut delivery, budget);
                 // If the client hangs up meanwhile, the delivery is dropped, which releases the job.
                 let bytes = value.len();
                 let writing = move || (self.popped(&id, &value), delivery);
                 let written = off_runtime(&service.app.large_bodies, bytes, writing);
                 let (text, delivery) = written.await?;
-                let body = delivery_body(unread::into_counted(text, share), delivery.shown());
-                return Ok(json::with_body(StatusCode::OK, body));
+                let body = delivery_body(text.into(), delivery.shown());
+                let response = json::with_body(StatusCode::OK, body);
+                return Ok(unread::with_share(response, share));
             }
         };
         Ok(json::with_body(StatusCode::OK, Body::from(text)))

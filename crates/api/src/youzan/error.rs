@@ -66,6 +66,13 @@ impl YouzanError {
         )
     }
 
+    /// Other answers take all memory for answers.
+    pub(super) fn answers_unread() -> Self {
+        Self::Busy(
+            "clients have not read their answers, which take all memory for answers".to_owned(),
+        )
+    }
+
     /// Why a job was not stored.
     pub(super) const fn of_refusal(outcome: KeyedOutcome) -> Self {
         match outcome {

@@ -66,7 +66,8 @@ pub(super) fn answer(
 ) -> impl Future<Output = Response<Body>> + Send + use<> {
     let (api_request, unanswered) = begin(request, peer);
     let (endpoint, answering) = handle(service, api_request);
-    unanswered.answer(Arc::clone(&service.app.exchange), endpoint, answering)
+    let exchange = Arc::clone(&service.app.exchange);
+    unanswered.answer(exchange, endpoint, answering, |_| over_budget())
 }
 
 fn handle(service: &Arc<YouzanService>, api_request: ApiRequest) -> (Endpoint, Answering) {
@@ -84,6 +85,12 @@ fn handle(service: &Arc<YouzanService>, api_request: ApiRequest) -> (Endpoint, A
     };
     let service = Arc::clone(service);
     (endpoint, Box::pin(run(service, row, api_request)))
+}
+
+/// The answer if there is no memory for the one that was made.
+fn over_budget() -> Response<Body> {
+    let text = YouzanError::answers_unread().to_string();
+    AnswerForm::Command.failure(StatusCode::OK, &text)
 }
 
 /// The health checks of load balancers, and paths that do not exist.

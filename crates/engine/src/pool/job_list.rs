@@ -12,6 +12,13 @@ use super::Pool;
 use super::job_criteria::JobCriteria;
 use crate::error::EngineError;
 
+/// A page ends before it has more than this many bytes, as JSON.
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Hints that a call reads of jobs so large that those of one call fill a page.
+const HINTS_OF_LARGE_JOBS: usize = 25;
+/// What a job has in a list besides its texts, as JSON, about.
+const LISTED_BYTES: usize = 512;
+
 /// Calls to Redis for one page. A page of a filter that few jobs match may be empty, and not be the last one.
 const CALLS_PER_PAGE: usize = 100;
 /// Calls to Redis for one page that is read again and again.
@@ -94,7 +101,7 @@ pub(super) struct ListStep<'a> {
 }
 
 impl Pool {
-    /// A page with up to `limit` jobs of a queue that match the filter. A job whose state and due time stay as they are
+    /// A page with up to `limit` jobs of a queue that match the filter, and up to 1 MiB. A job whose state and due time stay as they are
     /// during the whole list is in it, perhaps twice. Jobs come by lane, then by state; ready and dead ones in the order of
     /// their lists.
     ///
@@ -144,18 +151,32 @@ impl Pool {
         calls: usize,
     ) -> Result<JobPage, EngineError> {
         let (mut jobs, mut next) = (Vec::new(), Some(cursor));
+        let (mut bytes, mut hints_max) = (0, LIST_HINTS_MAX);
         // A job may have two hints, such as one that has died again.
         let mut seen = BTreeSet::new();
         for _ in 0..calls {
             let Some(cursor) = next.take_if(|_| jobs.len() < limit) else {
                 break;
             };
-            let hints = limit - jobs.len();
+            let hints = hints_max.min(limit - jobs.len());
+            let from = cursor.clone();
             let Some(step) = self.list_step(queue, selection, cursor, hints).await? else {
                 break;
             };
-            let is_new = |job: &ListedJob| criteria.matches(job) && seen.insert(job.job.id);
-            jobs.extend(step.jobs.into_iter().filter(is_new));
+            let of_list = step.jobs.into_iter().filter(|job| criteria.matches(job));
+            let mut found: Vec<ListedJob> = of_list.collect();
+            found.retain(|job| !seen.contains(&job.job.id));
+            bytes += found.iter().map(listed_bytes).sum::<usize>();
+            if bytes > PAGE_BYTES_MAX && !jobs.is_empty() {
+                next = Some(from);
+                break;
+            }
+            if bytes > PAGE_BYTES_MAX && hints > HINTS_OF_LARGE_JOBS {
+                (bytes, hints_max, next) = (0, HINTS_OF_LARGE_JOBS, Some(from));
+                continue;
+            }
+            found.retain(|job| seen.insert(job.job.id));
+            jobs.extend(found);
             next = step.next;
         }
         Ok(JobPage { jobs, next })
@@ -213,9 +234,35 @@ impl Pool {
     }
 }
 
+/// The bytes of a job in a list, as JSON.
+fn listed_bytes(listed: &ListedJob) -> usize {
+    let attributes = listed.job.attributes.iter();
+    let texts = attributes.flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+    let error = listed.last_failure.as_ref().map(|it| it.error.as_str());
+    LISTED_BYTES + texts.chain(error).map(json_bytes).sum::<usize>()
+}
+
+/// The bytes of a text in JSON, at most: control characters are escaped in six.
+fn json_bytes(text: &str) -> usize {
+    let bytes = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    });
+    bytes.sum::<usize>() + 3
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_counted_as_its_json() {
+        for text in ["", "plain", "\"quoted\" \\ é", "\u{1}\n"] {
+            let json = format!("{},", serde_json::to_string(text).unwrap());
+            assert!(json_bytes(text) >= json.len(), "{text:?}");
+        }
+    }
 
     #[test]
     fn cursors_are_read_as_they_are_written() {

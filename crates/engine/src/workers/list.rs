@@ -12,6 +12,8 @@ use crate::pool::Pool;
 
 /// A page of workers ends when it has at least as many leases: each is compared with the record of its job.
 const CHECKED_MAX: usize = 1_000;
+/// The same for the bytes of their entries: they are about as long as what is shown of them.
+const PAGE_BYTES_MAX: usize = 900 * 1024;
 /// How long a worker that holds nothing is listed after its last request.
 const LISTED: Duration = KEPT;
 
@@ -65,7 +67,7 @@ pub struct JobHolder {
 
 impl Pool {
     /// A page of the workers of a namespace that have given their name within the last minute or hold jobs, behind the name
-    /// `after`. It ends after `limit` workers, or when they have 1,000 jobs, and may have fewer. Each process knows up to
+    /// `after`. It ends after `limit` workers, or when they have 1,000 jobs or about 1 MiB, and may have fewer. Each process knows up to
     /// 1,000 workers of a namespace, and lists up to 100 jobs of each, those that it holds for the longest time.
     ///
     /// # Errors
@@ -78,15 +80,17 @@ impl Pool {
     ) -> Result<WorkerPage, EngineError> {
         let mut position = after.to_owned();
         let mut workers: BTreeMap<String, ListedWorker> = BTreeMap::new();
-        let (mut leases, mut now_ms) = (0, 0);
+        let (mut leases, mut bytes, mut now_ms) = (0, 0, 0);
         let next = 'read: loop {
             let page = self.store().workers_list(namespace, &position).await?;
             now_ms = page.now_ms.max(now_ms);
             for entry in page.entries {
-                let is_full = workers.len() >= limit || leases >= CHECKED_MAX;
+                let is_full =
+                    workers.len() >= limit || leases >= CHECKED_MAX || bytes >= PAGE_BYTES_MAX;
                 if is_full && !workers.contains_key(&entry.name) {
                     break 'read workers.last_key_value().map(|(name, _)| name.clone());
                 }
+                bytes += entry.name.len() + entry.value.len();
                 leases += merge(&mut workers, entry, page.now_ms);
             }
             match page.next {

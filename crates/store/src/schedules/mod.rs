@@ -25,6 +25,9 @@ pub const SCHEDULES_MAX: usize = 1_000;
 /// About how many definitions one call reads. With payloads of 16 KiB they are 400 kB.
 const DEFINITIONS_PER_CALL: u64 = 10;
 
+/// A page of definitions ends before it has more than this many bytes.
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
+
 /// The field with the last revision.
 const LAST_REVISION: &str = "#";
 
@@ -96,6 +99,15 @@ impl StoredSchedule {
     }
 }
 
+/// A page of the schedules of a namespace, by name.
+#[derive(Debug)]
+pub struct SchedulePage {
+    /// Their names and what is stored.
+    pub schedules: Vec<(String, StoredSchedule)>,
+    /// Whether others follow.
+    pub has_more: bool,
+}
+
 /// The ticks of a schedule, in ms since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScheduleTicks {
@@ -148,6 +160,52 @@ impl Schedules {
             }
             cursor = next;
         }
+    }
+
+    /// The schedules of a namespace behind the name `after`: up to `limit`, and up to 1 MiB, at least one. Only their
+    /// definitions are read.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn page(
+        &self,
+        namespace: &Namespace,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<SchedulePage, StoreError> {
+        let key = keys::schedules(namespace.as_str());
+        let names = self.store.large_command(&Cmd::hkeys(&key)).await?;
+        let names: Vec<Vec<u8>> = names;
+        let mut names: Vec<String> = names
+            .into_iter()
+            .filter_map(|name| String::from_utf8(name).ok())
+            .filter(|name| !name.starts_with(LAST_REVISION))
+            .filter(|name| after.is_none_or(|after| name.as_str() > after))
+            .collect();
+        names.sort_unstable();
+        let (mut schedules, mut bytes) = (Vec::new(), 0);
+        let within = names.get(..limit).unwrap_or(&names);
+        for names_of_call in within.chunks(DEFINITIONS_PER_CALL as usize) {
+            let get = Cmd::hmget(&key, names_of_call);
+            let texts: Vec<Option<Vec<u8>>> = self.store.large_command(&get).await?;
+            for (name, text) in names_of_call.iter().zip(texts) {
+                // One that was removed meanwhile is left out.
+                let Some(text) = text else { continue };
+                bytes += text.len();
+                if bytes > PAGE_BYTES_MAX && !schedules.is_empty() {
+                    let has_more = true;
+                    return Ok(SchedulePage {
+                        schedules,
+                        has_more,
+                    });
+                }
+                schedules.push((name.clone(), StoredSchedule::read(&text)));
+            }
+        }
+        Ok(SchedulePage {
+            has_more: within.len() < names.len(),
+            schedules,
+        })
     }
 
     /// Sets a schedule. With `expected`, only if that is its revision; revision 0 = there is none. Its queue must be that of

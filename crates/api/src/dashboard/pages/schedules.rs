@@ -16,6 +16,8 @@ use super::super::visit::Visit;
 use super::super::{links, text};
 use super::namespaces::NamespaceChoice;
 
+const SCHEDULES_PER_PAGE: usize = 100;
+
 pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
     visit.show_pool(&pool, page).await
 }
@@ -33,14 +35,21 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
         known,
         chosen: wanted,
     } = NamespaceChoice::of(&visit, &pool).await?;
-    let schedules = match &wanted {
-        Some(namespace) => schedules_of(&pool, namespace).await?,
-        None => vec![],
+    let after = visit.parameter("after");
+    let (schedules, has_more) = match &wanted {
+        Some(namespace) => schedules_of(&pool, namespace, after).await?,
+        None => (vec![], false),
     };
+    let last = schedules.last().filter(|_| has_more);
     let table = html! {
         @if schedules.is_empty() {
             p.hint { "This namespace has no schedule. A schedule is set through the API: " code { "PUT /v1/NAMESPACE/schedules/NAME" } }
         } @else { (schedule_table(&pool, &schedules)) }
+        @if let Some(last) = last {
+            nav.pages aria-label="Pages of the list" {
+                a rel="next" href=(next_page(&pool, &last.key)) { "Next page" }
+            }
+        }
     };
     let choice = html! {
         form.row method="get" action=(links::schedules(&pool.name)) {
@@ -65,12 +74,24 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
     })
 }
 
+fn next_page(pool: &Pool, last: &ScheduleKey) -> String {
+    let pairs = [
+        ("namespace", last.namespace.as_str()),
+        ("after", &last.name),
+    ];
+    links::with_query(&links::schedules(&pool.name), pairs)
+}
+
+/// A page of schedules, and whether others follow.
 async fn schedules_of(
     pool: &Pool,
     namespace: &Namespace,
-) -> Result<Vec<ShownSchedule>, EngineError> {
-    let stored = pool.schedules.all(namespace).await?;
-    let mut shown: Vec<ShownSchedule> = stored
+    after: Option<&str>,
+) -> Result<(Vec<ShownSchedule>, bool), EngineError> {
+    let page = pool.schedules.page(namespace, after, SCHEDULES_PER_PAGE);
+    let page = page.await?;
+    let mut shown: Vec<ShownSchedule> = page
+        .schedules
         .into_iter()
         .map(|(name, stored)| ShownSchedule {
             key: ScheduleKey {
@@ -90,7 +111,7 @@ async fn schedules_of(
     for schedule in shown.iter_mut().filter(|it| it.queue.is_some()) {
         schedule.next_ms = next_ms.next().flatten();
     }
-    Ok(shown)
+    Ok((shown, page.has_more))
 }
 
 fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {
