@@ -8,7 +8,8 @@
 -- Returns ok → number of jobs whose hints were moved, 1 if more hints are to be loaded (call again) else 0, ms until
 --   the next slot is to be loaded or -1, ms until the next tick of a schedule or -1
 -- Returns lost → the caller does not lead the bucket; nothing changed
--- Changes: moves hints; drops hints whose job is gone, or neither delayed nor leased; sends alarms
+-- Changes: moves hints; drops hints whose job is gone, or neither delayed nor leased; sends alarms. If the clock was set back behind
+--   ticks that have run, all ticks are due now and not known
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: a timer in a slot that may have been loaded is always set in near. A hint that is loaded late makes its
@@ -54,5 +55,30 @@ if wait_ms == 0 then
   -- Hints may have gone to a slot that is loaded earlier than those before the call.
   slot, wait_ms = first_slot()
 end
-local tick_ms = call('ZRANGE', prefix .. 'schedules', 0, 0, 'WITHSCORES')[2]
+
+local schedules, stale = prefix .. 'schedules', prefix .. 'stale'
+-- A clock that goes slightly back at a failover does no harm.
+local SET_BACK_MS = 10000
+
+-- The ticks of a bucket that has published ticks at a time that is still to come: its clock was set back. A pump looks at all
+-- that are later now, and calculates them again.
+local function restart_ticks()
+  local now = text('%d', now_ms)
+  for _, namespace in ipairs(call('ZRANGE', schedules, 0, -1)) do
+    local ticks = prefix .. 'ticks:' .. namespace
+    for _, name in ipairs(call('ZRANGE', ticks, '(' .. now, '+inf', 'BYSCORE')) do
+      call('HDEL', prefix .. 'sched:' .. namespace .. '/' .. name, 'tick', 'rule')
+      call('ZADD', ticks, now, name)
+    end
+    call('ZADD', schedules, 'LT', now, namespace)
+  end
+  call('HDEL', stale, 'ticked')
+end
+
+local tick_ms = call('ZRANGE', schedules, 0, 0, 'WITHSCORES')[2]
+local ticked_ms = tick_ms and tonumber(call('HGET', stale, 'ticked'))
+if ticked_ms and ticked_ms > now_ms + SET_BACK_MS then
+  restart_ticks()
+  tick_ms = now_ms
+end
 return { 'ok', loaded, wait_ms == 0 and 1 or 0, wait_ms, tick_ms and max(0, tick_ms - now_ms) or -1 }

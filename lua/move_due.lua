@@ -47,24 +47,6 @@ local function move(job)
   rewrite(job)
 end
 
--- A queue with a backlog has a turn: a score below 0 in the index. Turns do not depend on the clock, which may be set.
-local last_turn
-local function next_turn()
-  last_turn = last_turn or call('ZRANGE', index, '(0', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')[2] or -2^50
-  last_turn = last_turn + 1
-  return text('%d', last_turn)
-end
-
--- The queues to serve: half with a turn, half newly due; each half may use places that the other does not need.
-local function queues_due(places)
-  local due = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, places)
-  if #due < places then return due end
-  due = call('ZRANGE', index, '-inf', '(0', 'BYSCORE', 'LIMIT', 0, places)
-  local others = call('ZRANGE', index, 0, now_ms, 'BYSCORE', 'LIMIT', 0, max(math.ceil(places / 2), places - #due))
-  for i = 1, #others do due[places - #others + i] = others[i] end
-  return due
-end
-
 -- Takes up to `share` hints of a queue; returns how many, and whether more are due.
 local function serve(queue, share)
   local near = prefix .. 'near:' .. queue
@@ -84,16 +66,13 @@ local function serve(queue, share)
     end
   end
   if #numbers > 0 then call('ZREMRANGEBYRANK', near, 0, #numbers - 1) end
-  local head_ms = call('ZRANGE', near, 0, 0, 'WITHSCORES')[2]
-  local has_more = head_ms and tonumber(head_ms) <= now_ms
-  if not head_ms then call('ZREM', index, queue) else call('ZADD', index, has_more and next_turn() or head_ms, queue) end
-  return #numbers, has_more
+  return #numbers, due_again(index, queue, near)
 end
 
 -- Each queue has an equal share of the limit; what is left is shared in another round.
 local again
 repeat
-  local due = queues_due(min(QUEUES, limit))
+  local due = members_due(index, min(QUEUES, limit))
   again = #due == QUEUES
   for i = 1, #due do
     local looked_at, has_more = serve(due[i], math.ceil(limit / (#due - i + 1)))
@@ -104,12 +83,8 @@ repeat
 until limit <= 0 or not again
 settle()
 
-local head_ms = call('ZRANGE', index, 0, 0, 'WITHSCORES')[2]
-if head_ms and tonumber(head_ms) <= now_ms then
-  reply[2] = 1
-  -- A queue that becomes due need not wait until the backlogs have their turns.
-  head_ms = call('ZRANGE', index, text('(%d', now_ms), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
-end
-if head_ms then reply[3] = max(0, head_ms * 1000 - now_us) end
+local has_due, next_ms = due_and_next(index)
+if has_due then reply[2] = 1 end
+if next_ms then reply[3] = max(0, next_ms * 1000 - now_us) end
 reply[4], reply[5], reply[6] = buried, expirations, stale
 return reply

@@ -57,6 +57,44 @@ local function load_at(level, slot)
   return slot * WIDTHS[level] - LEADS[level]
 end
 
+-- What is due takes turns. The scores of an index are the times at which its members are due, and turns: scores below 0, of
+-- members with a backlog. Turns do not depend on the clock, which may be set. A member has an index of its own.
+
+-- The members of an index to serve: half with a turn, half newly due; each half may use places that the other does not need.
+local function members_due(index, places)
+  local due = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, places)
+  if #due < places then return due end
+  due = call('ZRANGE', index, '-inf', '(0', 'BYSCORE', 'LIMIT', 0, places)
+  local others = call('ZRANGE', index, 0, now_ms, 'BYSCORE', 'LIMIT', 0, max(math.ceil(places / 2), places - #due))
+  for i = 1, #others do due[places - #others + i] = others[i] end
+  return due
+end
+
+-- The turn behind all others of an index.
+local last_turns = {}
+local function next_turn(index)
+  local last = last_turns[index]
+    or call('ZRANGE', index, '(0', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')[2] or -2^50
+  last_turns[index] = last + 1
+  return text('%d', last + 1)
+end
+
+-- Sets when a member of an index is due, after it was served. Returns whether it has a backlog.
+local function due_again(index, member, of_member)
+  local head_ms = call('ZRANGE', of_member, 0, 0, 'WITHSCORES')[2]
+  local has_more = head_ms and tonumber(head_ms) <= now_ms
+  if not head_ms then call('ZREM', index, member) else call('ZADD', index, has_more and next_turn(index) or head_ms, member) end
+  return has_more
+end
+
+-- Whether any member of an index is due, and when a further one is, in ms (nil = none): that one need not wait until the backlogs
+-- have their turns.
+local function due_and_next(index)
+  local head_ms = call('ZRANGE', index, 0, 0, 'WITHSCORES')[2]
+  if not head_ms or tonumber(head_ms) > now_ms then return false, head_ms end
+  return true, call('ZRANGE', index, text('(%d', now_ms), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
+end
+
 local function lane_row(lanes, name)
   local open, used, epoch = string.match(call('HGET', lanes, name) or '1 1 0', '^(%d+) (%d+) (%d+)$')
   return tonumber(open), tonumber(used), tonumber(epoch)

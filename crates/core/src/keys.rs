@@ -166,10 +166,17 @@ impl BucketKeys {
         format!("{}log:{number}", self.prefix)
     }
 
-    /// Sorted set: `namespace/schedule` → its next tick in ms, for the schedules of queues whose first lane is in this bucket.
+    /// Sorted set: namespace → when a pump looks at its schedules, in ms, for the schedules of queues whose first lane is in this
+    /// bucket.
     #[must_use]
     pub fn schedules(&self) -> String {
         format!("{}schedules", self.prefix)
+    }
+
+    /// Sorted set: the name of a schedule of a namespace → when a pump looks at it, in ms.
+    #[must_use]
+    pub fn ticks(&self, namespace: &str) -> String {
+        format!("{}ticks:{namespace}", self.prefix)
     }
 
     /// Hash: what the bucket knows of a schedule, whose name is `namespace/schedule`.
@@ -267,6 +274,7 @@ mod tests {
         for (key, rest) in [
             (keys.queues(), "queues"),
             (keys.schedules(), "schedules"),
+            (keys.ticks("shop"), "ticks:shop"),
             (keys.schedule("shop/daily"), "sched:shop/daily"),
             (keys.lock(), "lock"),
             (keys.roster(), "roster"),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::config::PumpConfig;
 use crate::instance::Instance;
-use crate::schedules::{NextTick, publish_due};
+use crate::schedules::publish_due;
 
 /// The next calls for a bucket: when further work becomes due, and the calls that have left due work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl CallSchedule {
 
 /// Makes the due calls for a bucket: at most one call of each kind, with limits, so that a bucket with a long backlog
 /// does not block others. `move_due` is always called. `load_slot` comes first, since far slots may contain due timers.
-/// Jobs of schedules are published if a tick is due, by calls for each schedule.
+/// Jobs of schedules are published if a tick is due, by one call for up to so many schedules.
 /// Returns when the next calls are due, and which have left work; `None` if this instance does not lead the bucket.
 ///
 /// # Errors
@@ -238,16 +238,9 @@ async fn publish_ticks(
     let Some(next) = publish_due(instance, bucket, limit).await? else {
         return Ok(false);
     };
-    schedule.left.ticks = next == NextTick::Now;
-    let wait = match next {
-        NextTick::Never => {
-            schedule.publish_at = None;
-            return Ok(true);
-        }
-        NextTick::Now => None,
-        NextTick::In(wait) => Some(wait),
-    };
-    schedule.publish_at = Some(after(wait, sent_at, &instance.config));
+    schedule.left.ticks = next.more;
+    let is_none = next.after.is_none() && !next.more;
+    schedule.publish_at = (!is_none).then(|| after(next.after, sent_at, &instance.config));
     Ok(true)
 }
 

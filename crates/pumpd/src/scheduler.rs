@@ -30,7 +30,7 @@ const TIMELY_LIMITS: RunLimits = RunLimits {
     moved: 32,
     loaded: 64,
     swept: 1,
-    published: 4,
+    published: 32,
 };
 
 pub(crate) struct Scheduler {

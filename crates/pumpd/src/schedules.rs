@@ -1,36 +1,35 @@
 //! Publishes the jobs of schedules whose ticks are due.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use futures_util::future::{join_all, try_join, try_join_all};
 use tidegate_core::schedule::TickPlan;
 use tidegate_core::{QueueKey, keys, share_of};
 use tidegate_store::{
-    KeyedOutcome, ScheduleTick, SchedulesDue, StoreError, TickOutcome, TickPublish,
+    KeyedOutcome, ScheduleDefinition, ScheduleTick, SchedulesDue, StoreError, StoredSchedule,
+    TableRevision, TickOutcome, TickPublish,
 };
-use tokio::time::Instant;
 
 use crate::instance::Instance;
 use crate::pump_metrics::TickResult;
 
-/// A run stops at the first failure after this time.
-const FAILING_MAX: Duration = Duration::from_millis(500);
 /// The pause after a failure.
-const FAILED_PAUSE_MS: u64 = 1_000;
+const FAILED_PAUSE: Duration = Duration::from_secs(1);
 /// The pause after a definition that cannot be read: another release may have written it, or set it again.
-const UNREADABLE_PAUSE_MS: u64 = 60_000;
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(60);
 
-/// When the next tick of a bucket is.
+/// When the next ticks of a bucket are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NextTick {
-    /// More ticks are due, or have changed.
-    Now,
-    /// After this time.
-    In(Duration),
-    /// There is none.
-    Never,
+pub(crate) struct NextTicks {
+    /// More are due, or may be.
+    pub(crate) more: bool,
+    /// Those of a further namespace are due after this time; `None` = there are none.
+    pub(crate) after: Option<Duration>,
 }
 
-/// Publishes a job for one due tick of each of up to `limit` schedules of a bucket; `None` if this instance does not lead it.
+/// Publishes a job for one due tick of each of up to `limit` schedules of a bucket, whose namespaces take turns; `None` if this
+/// instance does not lead it.
 ///
 /// A tick whose job cannot be published is tried again after a pause, in which the ticks behind it have their turns: Redis may be
 /// out of memory, or the table of definitions on another server, which is no reason to treat the server of the bucket as
@@ -42,11 +41,9 @@ pub(crate) async fn publish_due(
     instance: &Instance,
     bucket: u16,
     limit: u64,
-) -> Result<Option<NextTick>, StoreError> {
-    let due = instance
-        .store
-        .schedules_due(bucket, &instance.token, limit)
-        .await?;
+) -> Result<Option<NextTicks>, StoreError> {
+    let store = &instance.store;
+    let due = store.schedules_due(bucket, &instance.token, limit).await?;
     let SchedulesDue::Some {
         now_ms,
         next_in_ms,
@@ -55,143 +52,221 @@ pub(crate) async fn publish_due(
     else {
         return Ok(None);
     };
-    let (mut is_more, mut next_in_ms) = (ticks.len() as u64 >= limit, next_in_ms);
-    let (began_at, mut has_failed) = (Instant::now(), false);
-    for tick in ticks {
-        let outcome = publish(instance, bucket, &tick, now_ms).await;
-        let Ok(outcome) = outcome.inspect_err(|error| {
-            tracing::debug!(schedule = %tick.key, %error, "failed to publish for a schedule");
-        }) else {
-            has_failed = true;
-            let deferred = instance
-                .store
-                .schedule_defer(bucket, &tick, FAILED_PAUSE_MS);
-            deferred.await?;
-            // The definitions of others may be on a server that answers.
-            if began_at.elapsed() < FAILING_MAX {
-                continue;
-            }
-            is_more = true;
-            break;
-        };
-        match outcome {
-            Handled::Next(next_ms) if next_ms <= now_ms => is_more = true,
-            Handled::Next(next_ms) => {
-                let in_ms = next_ms - now_ms;
-                next_in_ms = Some(next_in_ms.map_or(in_ms, |known_ms| known_ms.min(in_ms)));
-            }
-            Handled::LookAgain => is_more = true,
-            Handled::Ended => {}
+    let after = next_in_ms.map(Duration::from_millis);
+    if ticks.is_empty() {
+        return Ok(Some(NextTicks { more: false, after }));
+    }
+    let round = TickRound {
+        instance,
+        bucket,
+        now_ms,
+    };
+    let defined = definitions(instance, ticks).await;
+    let (mut publishes, mut others) = (Vec::new(), Vec::new());
+    for (tick, stored) in &defined {
+        match round.step(tick, stored.as_ref()) {
+            Step::Publish(publish) => publishes.push(publish),
+            step => others.push((tick, step)),
+        }
+    }
+    let mut has_failed = others.iter().any(|(_, step)| matches!(step, Step::Retry));
+    let changes = others
+        .into_iter()
+        .map(|(tick, step)| round.change(tick, step));
+    try_join_all(changes).await?;
+    let mut next = NextTicks { more: true, after };
+    if !publishes.is_empty() {
+        match round.publish(publishes).await? {
+            Some(published) => next = published,
+            None => has_failed = true,
         }
     }
     if has_failed {
         instance.measures.failed();
-        next_in_ms =
-            Some(next_in_ms.map_or(FAILED_PAUSE_MS, |known_ms| known_ms.min(FAILED_PAUSE_MS)));
     }
-    Ok(Some(match next_in_ms {
-        _ if is_more => NextTick::Now,
-        Some(ms) => NextTick::In(Duration::from_millis(ms)),
-        None => NextTick::Never,
-    }))
+    Ok(Some(next))
 }
 
-/// What is known about a schedule after its tick was handled.
-enum Handled {
-    /// Its next tick, in ms since 1970.
-    Next(u64),
-    /// It has no tick any more.
-    Ended,
-    /// The bucket has another tick now.
-    LookAgain,
+/// What is done with a tick.
+enum Step<'a> {
+    /// A job is published, or left out.
+    Publish(TickPublish<'a>),
+    /// The table has no such schedule.
+    Forget,
+    /// The process that was about to set the schedule did not set its tick: it is that of another definition, not known, or not
+    /// due yet.
+    Set(QueueKey, &'a ScheduleDefinition, TableRevision),
+    /// This release cannot read the schedule.
+    Unreadable,
+    /// A call has failed.
+    Retry,
 }
 
-async fn publish(
+/// The definition of a schedule; an error if it could not be read.
+type Defined = Result<Option<StoredSchedule>, ()>;
+
+/// Reads the definitions of schedules, those of a namespace together.
+async fn definitions(
     instance: &Instance,
-    bucket: u16,
-    tick: &ScheduleTick,
-    now_ms: u64,
-) -> Result<Handled, StoreError> {
-    let store = &instance.store;
-    let key = &tick.key;
-    let table = keys::schedules(key.namespace.as_str());
-    let stored = instance
-        .read_table(&table, store.schedules().get(key))
-        .await?;
-    let queue = stored.as_ref().and_then(|it| it.queue(&key.namespace));
-    let queue = queue.filter(|queue| store.bucket_of(queue) == bucket);
-    let definition = stored.as_ref().map(|it| it.definition.as_ref());
-    if let Some(Err(error)) = definition {
-        tracing::warn!(schedule = %key, %error, "the definition of a schedule cannot be read; it publishes nothing until it is set again, or read by another release");
-        return defer_unreadable(instance, bucket, tick, now_ms).await;
+    ticks: Vec<ScheduleTick>,
+) -> Vec<(ScheduleTick, Defined)> {
+    let mut by_namespace: BTreeMap<_, Vec<ScheduleTick>> = BTreeMap::new();
+    for tick in ticks {
+        let namespace = tick.key.namespace.clone();
+        by_namespace.entry(namespace).or_default().push(tick);
     }
-    let revision = stored.as_ref().and_then(|it| it.revision);
-    let (Some(Ok(definition)), Some(queue), Some(revision)) = (definition, queue, revision) else {
-        store.schedule_forget(bucket, tick).await?;
-        return Ok(Handled::Ended);
-    };
-    let due_ms = tick.tick_ms.filter(|tick_ms| *tick_ms <= now_ms);
-    let (Some(tick_ms), true) = (due_ms, tick.revision == revision.to_string().as_bytes()) else {
-        // The process that was about to set the schedule did not set its tick: it is that of another definition, not known, or
-        // not due yet.
-        let known = Some(tick.revision.as_slice());
-        let setting = store.schedule_set(key, &queue, definition, revision, known);
-        setting.await?;
-        return Ok(Handled::LookAgain);
-    };
-    let Ok(rule) = definition.times.rule() else {
-        tracing::warn!(schedule = %key, "the times of a schedule cannot be read; it publishes nothing until it is set again, or read by another release");
-        return defer_unreadable(instance, bucket, tick, now_ms).await;
-    };
-    let plan = TickPlan::new(&rule, definition.catch_up(), tick_ms, now_ms);
-    let policies = store.policies();
-    let policy = instance
-        .read_table(keys::POLICIES, policies.get(&queue))
-        .await?;
-    let policy = policy.policy;
-    let max_jobs = max_jobs_of_first_lane(instance, &queue, policy.max_jobs).await?;
-    let publish = TickPublish {
-        definition,
-        publish_ms: plan.publish_ms.filter(|_| !policy.closed),
-        next_ms: plan.next_ms,
-        max_jobs,
-    };
-    let outcome = store.schedule_publish(&queue, tick, publish).await?;
-    instance.measures.tick(match outcome {
-        TickOutcome::Moved => return Ok(Handled::LookAgain),
-        TickOutcome::LeftOut | TickOutcome::Published(KeyedOutcome::QueueFull) => {
-            TickResult::LeftOut
-        }
-        TickOutcome::Published(KeyedOutcome::Exists) => TickResult::Kept,
-        TickOutcome::Published(_) => TickResult::Published,
+    let reads = by_namespace.into_iter().map(async |(namespace, ticks)| {
+        let names: Vec<&str> = ticks.iter().map(|tick| tick.key.name.as_str()).collect();
+        let schedules = instance.store.schedules();
+        let table = keys::schedules(namespace.as_str());
+        let read = instance.read_table(&table, schedules.of_names(&namespace, &names));
+        let read: Vec<Defined> = match read.await {
+            Ok(stored) => stored.into_iter().map(Ok).collect(),
+            Err(error) => {
+                tracing::debug!(%namespace, %error, "failed to read the definitions of schedules");
+                ticks.iter().map(|_| Err(())).collect()
+            }
+        };
+        ticks.into_iter().zip(read).collect::<Vec<_>>()
     });
-    Ok(plan.next_ms.map_or(Handled::Ended, Handled::Next))
+    join_all(reads).await.into_iter().flatten().collect()
 }
 
-/// The number of jobs that the first lane of a queue may hold, if the queue may hold `max_jobs`.
-async fn max_jobs_of_first_lane(
-    instance: &Instance,
-    queue: &QueueKey,
-    max_jobs: Option<u64>,
-) -> Result<Option<u64>, StoreError> {
-    let Some(max_jobs) = max_jobs else {
-        return Ok(None);
-    };
-    let lanes = instance.store.lanes();
-    let row = instance.read_table(keys::LANES, lanes.row(queue)).await?;
-    Ok(Some(share_of(0, row.counts.used, max_jobs)))
-}
-
-/// Keeps the tick of a schedule that this release cannot read.
-async fn defer_unreadable(
-    instance: &Instance,
+/// The due ticks of a bucket that are handled together.
+struct TickRound<'a> {
+    instance: &'a Instance,
     bucket: u16,
-    tick: &ScheduleTick,
     now_ms: u64,
-) -> Result<Handled, StoreError> {
-    let store = &instance.store;
-    store
-        .schedule_defer(bucket, tick, UNREADABLE_PAUSE_MS)
-        .await?;
-    Ok(Handled::Next(now_ms.saturating_add(UNREADABLE_PAUSE_MS)))
+}
+
+impl TickRound<'_> {
+    fn step<'a>(
+        &self,
+        tick: &'a ScheduleTick,
+        defined: Result<&'a Option<StoredSchedule>, &()>,
+    ) -> Step<'a> {
+        let key = &tick.key;
+        let Ok(stored) = defined else {
+            return Step::Retry;
+        };
+        let definition = stored.as_ref().map(|it| it.definition.as_ref());
+        if let Some(Err(error)) = definition {
+            tracing::warn!(schedule = %key, %error, "the definition of a schedule cannot be read; it publishes nothing until it is set again, or read by another release");
+            return Step::Unreadable;
+        }
+        let queue = stored.as_ref().and_then(|it| it.queue(&key.namespace));
+        let queue = queue.filter(|queue| self.instance.store.bucket_of(queue) == self.bucket);
+        let revision = stored.as_ref().and_then(|it| it.revision);
+        let (Some(Ok(definition)), Some(queue), Some(revision)) = (definition, queue, revision)
+        else {
+            return Step::Forget;
+        };
+        let due_ms = tick.tick_ms.filter(|tick_ms| *tick_ms <= self.now_ms);
+        let (Some(tick_ms), true) = (due_ms, tick.revision == revision.to_string().as_bytes())
+        else {
+            return Step::Set(queue, definition, revision);
+        };
+        let Ok(rule) = definition.times.rule() else {
+            tracing::warn!(schedule = %key, "the times of a schedule cannot be read; it publishes nothing until it is set again, or read by another release");
+            return Step::Unreadable;
+        };
+        let plan = TickPlan::new(&rule, definition.catch_up(), tick_ms, self.now_ms);
+        let publish = TickPublish {
+            tick,
+            queue,
+            definition,
+            publish_ms: plan.publish_ms,
+            next_ms: plan.next_ms,
+            max_jobs: None,
+        };
+        match publish.check() {
+            Ok(()) => Step::Publish(publish),
+            Err(error) => {
+                tracing::warn!(schedule = %key, %error, "the job of a schedule is not valid; it publishes nothing until it is set again");
+                Step::Unreadable
+            }
+        }
+    }
+
+    /// Changes a tick for which nothing is published now.
+    async fn change(&self, tick: &ScheduleTick, step: Step<'_>) -> Result<(), StoreError> {
+        let (store, bucket) = (&self.instance.store, self.bucket);
+        match step {
+            Step::Publish(_) => Ok(()),
+            Step::Forget => store.schedule_forget(bucket, tick).await,
+            Step::Set(queue, definition, revision) => {
+                let known = Some(tick.revision.as_slice());
+                let setting = store.schedule_set(&tick.key, &queue, definition, revision, known);
+                setting.await.map(drop)
+            }
+            Step::Unreadable => store.schedule_defer(bucket, tick, UNREADABLE_PAUSE).await,
+            Step::Retry => store.schedule_defer(bucket, tick, FAILED_PAUSE).await,
+        }
+    }
+
+    /// Publishes the jobs of ticks together. `None` = that has failed, and the ticks are tried again after a pause.
+    async fn publish(
+        &self,
+        mut publishes: Vec<TickPublish<'_>>,
+    ) -> Result<Option<NextTicks>, StoreError> {
+        let published = match self.apply_policies(&mut publishes).await {
+            Ok(()) => {
+                let store = &self.instance.store;
+                store.schedule_publish(self.bucket, &publishes).await
+            }
+            Err(error) => Err(error),
+        };
+        match published {
+            Ok(published) => {
+                for outcome in published.outcomes {
+                    self.count(outcome);
+                }
+                Ok(Some(NextTicks {
+                    more: published.more,
+                    after: published.next_in_ms.map(Duration::from_millis),
+                }))
+            }
+            Err(error) => {
+                tracing::debug!(bucket = self.bucket, ticks = publishes.len(), %error, "failed to publish for schedules");
+                let ticks = publishes.into_iter().map(|it| it.tick);
+                try_join_all(ticks.map(|tick| self.change(tick, Step::Retry))).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Leaves out the ticks of queues that are closed, and sets how many jobs the first lanes of the others may have.
+    async fn apply_policies(&self, publishes: &mut [TickPublish<'_>]) -> Result<(), StoreError> {
+        let queues: BTreeSet<QueueKey> = publishes.iter().map(|it| it.queue.clone()).collect();
+        let queues: Vec<&QueueKey> = queues.iter().collect();
+        let (policies, lanes) = (self.instance.store.policies(), self.instance.store.lanes());
+        let policies = self
+            .instance
+            .read_table(keys::POLICIES, policies.of_queues(&queues));
+        let rows = self
+            .instance
+            .read_table(keys::LANES, lanes.of_queues(&queues));
+        let (policies, rows) = try_join(policies, rows).await?;
+        for publish in publishes {
+            let Ok(at) = queues.binary_search(&&publish.queue) else {
+                continue;
+            };
+            let policy = &policies[at].policy;
+            publish.publish_ms = publish.publish_ms.filter(|_| !policy.closed);
+            let used = rows[at].counts.used;
+            publish.max_jobs = policy.max_jobs.map(|max_jobs| share_of(0, used, max_jobs));
+        }
+        Ok(())
+    }
+
+    fn count(&self, outcome: TickOutcome) {
+        self.instance.measures.tick(match outcome {
+            TickOutcome::Moved => return,
+            TickOutcome::LeftOut | TickOutcome::Published(KeyedOutcome::QueueFull) => {
+                TickResult::LeftOut
+            }
+            TickOutcome::Published(KeyedOutcome::Exists) => TickResult::Kept,
+            TickOutcome::Published(_) => TickResult::Published,
+        });
+    }
 }

@@ -71,18 +71,26 @@ impl Lanes {
         Ok(rows)
     }
 
-    /// The row of a queue.
+    /// The rows of several queues, in their order.
     ///
     /// # Errors
-    /// Redis is unavailable, or the row is invalid.
-    pub async fn row(&self, queue: &QueueKey) -> Result<LaneRow, StoreError> {
-        let name = queue.to_string();
-        let field = redis::Cmd::hget(keys::LANES, &name);
-        let Some(value): Option<String> = self.store.command(&field).await? else {
-            return Ok(LaneRow::default());
-        };
-        let row = parsed(&name, &value);
-        Ok(row.ok_or_else(|| corrupt(&name, &value))?.1)
+    /// Redis is unavailable, or a row is invalid.
+    pub async fn of_queues(&self, queues: &[&QueueKey]) -> Result<Vec<LaneRow>, StoreError> {
+        let mut fields = redis::cmd("HMGET");
+        fields.arg(keys::LANES);
+        for queue in queues {
+            fields.arg(queue.to_string());
+        }
+        let values: Vec<Option<String>> = self.store.command(&fields).await?;
+        let rows = queues.iter().zip(values).map(|(queue, value)| {
+            let Some(value) = value else {
+                return Ok(LaneRow::default());
+            };
+            let name = queue.to_string();
+            let row = parsed(&name, &value).ok_or_else(|| corrupt(&name, &value))?;
+            Ok(row.1)
+        });
+        rows.collect()
     }
 
     /// Sets how many lanes of a queue take new jobs: 1 to [`tidegate_core::placement::lanes_max`]. Lanes from that

@@ -87,9 +87,9 @@ pub use verbs::{
     KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LIST_HINTS_MAX, LOAD_HINTS_MAX,
     LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue,
     LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX,
-    PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage,
-    ReleaseOutcome, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX,
-    ScheduleTick, SchedulesDue, ServerLeaders, Stats, SweepOutcome, TickOutcome, TickPublish,
-    TouchOutcome,
+    PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, PublishedTicks,
+    QueuePage, ReleaseOutcome, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX,
+    SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, Stats, SweepOutcome, TickOutcome,
+    TickPublish, TouchOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

@@ -1,7 +1,7 @@
 //! Pumps are killed while schedules publish: each tick has one job.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -198,7 +198,53 @@ async fn schedules_whose_table_is_damaged_delay_no_others_and_are_kept() {
     }
     // Another release may read it.
     let script =
-        "return redis.call('ZSCORE', redis.call('KEYS', 'tg:0:*:schedules')[1], 'unreadable/s')";
+        "return redis.call('ZSCORE', redis.call('KEYS', 'tg:0:*:ticks:unreadable')[1], 's')";
     let kept = query(&["EVAL", script, "0"]).await;
     assert_ne!(kept, redis::Value::Nil, "its tick is kept");
+}
+
+/// The schedules of a namespace have thousands of ticks a second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedules_of_one_namespace_do_not_delay_those_of_another() {
+    const FLOODING: usize = 400;
+    const WATCHED: Duration = Duration::from_secs(15);
+    /// A run of a bucket with a backlog takes milliseconds.
+    const TICK_LATE_MAX: Duration = Duration::from_secs(2);
+    let settings = "[pool.default]\nbuckets = 1\n";
+    let stack = Stack::builder().api_config(settings).pump_config(settings);
+    let stack = stack.start().await;
+    let client = NativeClient::new(stack.api(0), "*").await;
+    let of = |namespace| NativeClient::with_key(stack.api(0), namespace, client.key());
+    let (flood, victim) = (of("flood"), of("victim"));
+    let put = async |client: &NativeClient, name: &str, every: &str, overlap: &str| {
+        let schedule =
+            json!({"queue": "q", "every": every, "job": {"payload": 1}, "overlap": overlap});
+        let path = format!("/schedules/{name}");
+        client.call("PUT", &path, &schedule).await.expect(201);
+    };
+    for number in 0..FLOODING {
+        put(&flood, &format!("s{number}"), "100ms", "keep").await;
+    }
+    put(&victim, "s", "1s", "allow").await;
+    let (begin, mut ticks, mut latest) = (Instant::now(), Vec::new(), Duration::ZERO);
+    while begin.elapsed() < WATCHED {
+        for job in victim.reserve("q", 256).await {
+            let tick = job["attributes"]["tidegate-tick-ms"].as_str().unwrap();
+            let tick_ms: u64 = tick.parse().unwrap();
+            let due_at = UNIX_EPOCH + Duration::from_millis(tick_ms);
+            latest = latest.max(due_at.elapsed().unwrap_or_default());
+            ticks.push(tick_ms);
+        }
+    }
+    let flooded = stack
+        .pump(0)
+        .metric("tidegate_pump_schedule_ticks_total")
+        .await;
+    print_figure(&format!(
+        "of {flooded} ticks {} are of the other namespace, the latest after {latest:?}",
+        ticks.len()
+    ));
+    assert!(ticks.is_sorted_by(|a, b| a + 1000 == *b), "{ticks:?}");
+    assert!(latest < TICK_LATE_MAX, "{latest:?}");
+    stack.finish().await;
 }

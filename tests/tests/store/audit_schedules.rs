@@ -63,7 +63,7 @@ fn texts(found: &[AuditFinding]) -> Vec<String> {
 #[tokio::test]
 async fn schedules_with_a_tick_and_without_have_no_findings() {
     let f = bucket_with(&["hourly", "paused", "ended", "unreadable", "checked"]).await;
-    let soon = |name: &str| format!("ZADD b:schedules XX CH {} shop/{name}", START + 60_000);
+    let soon = |name: &str| format!("ZADD b:ticks:shop XX CH {} {name}", START + 60_000);
     damage(
         &f,
         &[
@@ -74,6 +74,7 @@ async fn schedules_with_a_tick_and_without_have_no_findings() {
             // As a process leaves it that is about to set another definition.
             "HDEL b:sched:shop/checked revision",
             &soon("checked"),
+            &format!("ZADD b:schedules XX CH {} shop", START + 60_000),
         ],
     );
     let (_, found) = audit(&f, false).await;
@@ -92,18 +93,18 @@ async fn schedules_that_no_pump_would_look_at_are_found_and_checked() {
         "undefined",
     ];
     let f = bucket_with(&names).await;
-    let far = format!("ZADD b:schedules XX CH GT {} shop/late", START + 2 * HOUR);
+    let far = format!("ZADD b:ticks:shop XX CH GT {} late", START + 2 * HOUR);
     damage(
         &f,
         &[
-            "ZREM b:schedules shop/forgotten",
+            "ZREM b:ticks:shop forgotten",
             &far,
-            "ZREM b:schedules shop/lost",
+            "ZREM b:ticks:shop lost",
             "DEL b:sched:shop/lost",
             "DEL b:sched:shop/older",
             "HSET b:sched:shop/older revision 1.00000000",
             "HDEL b:sched:shop/tickless tick",
-            "ZREM b:schedules shop/tickless",
+            "ZREM b:ticks:shop tickless",
             "HDEL tg:schedules:shop undefined",
         ],
     );
@@ -141,14 +142,14 @@ async fn a_table_of_another_type_and_names_that_are_none_are_reported() {
         &[
             "DEL tg:schedules:shop",
             "SET tg:schedules:shop x",
-            "ZADD b:schedules 9000000000000 hourly",
+            "ZADD b:ticks:shop 9000000000000 a/b",
         ],
     );
     for repair in [false, true] {
         let (summary, found) = audit(&f, repair).await;
         let expected = [
             "wrong_type: tg:schedules:shop: has the wrong type string",
-            "unknown_field: tg:0:{8209}:schedules: its field \"hourly\" is not one of Tidegate",
+            "unknown_field: tg:0:{8209}:ticks:shop: its field \"shop/a/b\" is not one of Tidegate",
         ];
         assert_eq!(texts(&found), expected);
         assert_eq!(summary.repaired, 0);
@@ -165,7 +166,7 @@ async fn damaged_ticks_do_not_hide_the_findings_of_others() {
             "HSET b:sched:shop/number ran abc",
             "DEL b:sched:shop/string",
             "SET b:sched:shop/string x",
-            "ZREM b:schedules shop/lost",
+            "ZREM b:ticks:shop lost",
             "DEL b:sched:shop/lost",
         ],
     );

@@ -43,6 +43,7 @@ mod random_cases;
 mod refused_connections;
 mod registrations;
 mod replaced_bodies;
+mod schedule_turns;
 mod schedules;
 mod shared_sizes;
 mod slot_width;

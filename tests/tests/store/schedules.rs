@@ -13,11 +13,11 @@ use tokio::time::{Duration, timeout};
 
 use crate::fixture::{START, StoreFixture, TOKEN, fixture, job};
 
-const MINUTE: u64 = 60_000;
+pub(crate) const MINUTE: u64 = 60_000;
 /// The prefix of the keys of the only bucket.
 const PREFIX: &str = "tg:0:{8209}:";
 
-fn key() -> ScheduleKey {
+pub(crate) fn key() -> ScheduleKey {
     ScheduleKey {
         namespace: Namespace::try_from("shop").unwrap(),
         name: "daily".to_owned(),
@@ -60,18 +60,38 @@ pub(crate) fn definition(
     ScheduleDefinition::new(&queue, times, overlap, CatchUpRule::default(), job, shown)
 }
 
-fn each_minute(overlap: ScheduleOverlap, body: &str) -> ScheduleDefinition {
+pub(crate) fn each_minute(overlap: ScheduleOverlap, body: &str) -> ScheduleDefinition {
     definition(every(MINUTE), overlap, &native(body, None))
 }
 
+/// The job of a tick of each minute.
+pub(crate) fn publish_of<'a>(
+    tick: &'a ScheduleTick,
+    queue: &QueueKey,
+    by: &'a ScheduleDefinition,
+) -> TickPublish<'a> {
+    TickPublish {
+        tick,
+        queue: queue.clone(),
+        definition: by,
+        publish_ms: tick.tick_ms,
+        next_ms: tick.tick_ms.map(|ms| ms + MINUTE),
+        max_jobs: None,
+    }
+}
+
 impl StoreFixture {
-    fn query<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+    pub(crate) fn query<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]);
         command.query(&mut self.connection()).unwrap()
     }
 
-    async fn set_schedule(&self, now_ms: u64, new: &ScheduleDefinition) -> TableRevision {
+    pub(crate) async fn set_schedule(
+        &self,
+        now_ms: u64,
+        new: &ScheduleDefinition,
+    ) -> TableRevision {
         let schedules = self.store.at(now_ms).schedules();
         match schedules.set(&key(), &self.queue, new, None).await.unwrap() {
             TableSetOutcome::Done(revision) => revision,
@@ -80,7 +100,7 @@ impl StoreFixture {
     }
 
     /// The ticks that are due, and when the next one is.
-    async fn ticks(&self, now_ms: u64) -> (Vec<ScheduleTick>, Option<u64>) {
+    pub(crate) async fn ticks(&self, now_ms: u64) -> (Vec<ScheduleTick>, Option<u64>) {
         match self
             .store
             .at(now_ms)
@@ -103,16 +123,12 @@ impl StoreFixture {
         max_jobs: Option<u64>,
     ) -> TickOutcome {
         let publish = TickPublish {
-            definition: by,
-            publish_ms: tick.tick_ms,
-            next_ms: tick.tick_ms.map(|ms| ms + MINUTE),
             max_jobs,
+            ..publish_of(tick, &self.queue, by)
         };
         let store = self.store.at(now_ms);
-        store
-            .schedule_publish(&self.queue, tick, publish)
-            .await
-            .unwrap()
+        let published = store.schedule_publish(0, &[publish]).await.unwrap();
+        published.outcomes[0]
     }
 
     /// Publishes the one tick that is due.
@@ -456,15 +472,31 @@ async fn an_audit_knows_the_keys_of_schedules_and_a_damaged_name_is_dropped() {
     let (_, found) = crate::audit::audit(&f, false).await;
     assert_eq!(found, []);
     let _ = f.store.lease_acquire(0, TOKEN, &[]).await.unwrap();
-    let schedules = format!("{PREFIX}schedules");
-    for name in [&b"no name"[..], b"shop/\xff"] {
+    let (schedules, ticks_key) = (format!("{PREFIX}schedules"), format!("{PREFIX}ticks:shop"));
+    for (index, name) in [
+        (&schedules, &b"no name"[..]),
+        (&schedules, b"\xff"),
+        (&schedules, b"empty"),
+        (&schedules, b"shop"),
+        (&ticks_key, b"\xff"),
+        (&ticks_key, b"undefined"),
+    ] {
         let mut damage = redis::cmd("ZADD");
-        damage.arg(&schedules).arg(1).arg(name);
+        damage.arg(index).arg(1).arg(name);
         damage.exec(&mut f.connection()).unwrap();
+    }
+    // A pump looks at the names that might be some, and forgets them.
+    for _ in 0..2 {
+        for tick in f.ticks(START + MINUTE).await.0 {
+            let store = f.store.at(START + MINUTE);
+            store.schedule_forget(0, &tick).await.unwrap();
+        }
     }
     let (ticks, next_ms) = f.ticks(START + MINUTE).await;
     assert_eq!((ticks, next_ms), (vec![], Some(START + 2 * MINUTE)));
-    assert_eq!(f.query::<u64>(&["ZCARD", &schedules]), 1);
+    for index in [&schedules, &ticks_key] {
+        assert_eq!(f.query::<u64>(&["ZCARD", index]), 1, "{index}");
+    }
 }
 
 /// What a pump does with a damaged tick does not lead to the same tick again.
@@ -511,15 +543,16 @@ async fn a_tick_that_is_deferred_stays_and_lets_others_pass() {
     f.set_schedule(START + 1, &daily).await;
     let (ticks, _) = f.ticks(START + MINUTE).await;
     let at = |ms| f.store.at(START + MINUTE + ms);
-    at(0).schedule_defer(0, &ticks[0], 1_000).await.unwrap();
+    let pause = Duration::from_secs(1);
+    at(0).schedule_defer(0, &ticks[0], pause).await.unwrap();
     assert_eq!(f.ticks(START + MINUTE + 999).await.0, []);
     assert_eq!(f.ticks(START + MINUTE + 1_000).await.0, ticks);
     // One that was set again meanwhile is not deferred, and one that is gone does not come back.
     f.set_schedule(START + MINUTE + 1_000, &daily).await;
-    at(1_000).schedule_defer(0, &ticks[0], 1_000).await.unwrap();
+    at(1_000).schedule_defer(0, &ticks[0], pause).await.unwrap();
     assert_eq!(f.ticks(START + MINUTE + 1_000).await.0.len(), 1);
     let (ticks, _) = f.ticks(START + MINUTE + 1_000).await;
     at(1_000).schedule_forget(0, &ticks[0]).await.unwrap();
-    at(1_000).schedule_defer(0, &ticks[0], 1_000).await.unwrap();
+    at(1_000).schedule_defer(0, &ticks[0], pause).await.unwrap();
     assert_eq!(f.ticks(START + 9 * MINUTE).await, (vec![], None));
 }

@@ -49,8 +49,10 @@ pub enum BucketKey {
     Queues,
     /// Name and counts of this queue.
     Queue(u32),
-    /// Schedules by their next tick.
+    /// Namespaces by the time at which a pump looks at their schedules.
     Schedules,
+    /// The schedules of this namespace by their next tick.
+    Ticks(String),
     /// The tick of this schedule, and what it was calculated from.
     Schedule(String),
     /// The token of the pump that leads the bucket.
@@ -138,6 +140,7 @@ impl BucketKey {
                 _ => return None,
             },
             Some(("upload", rest)) => Self::Upload(rest.to_owned()),
+            Some(("ticks", rest)) => Self::Ticks(rest.to_owned()),
             Some(("sched", rest)) => Self::Schedule(rest.to_owned()),
             Some((family, rest)) => match family {
                 "c" => Self::Chunk(rest.parse().ok()?),
@@ -191,6 +194,7 @@ impl BucketKey {
             Self::Queues => ("queues", None, KeyType::Hash),
             Self::Queue(queue) => ("q", Some(queue), KeyType::Hash),
             Self::Schedules => ("schedules", None, KeyType::SortedSet),
+            Self::Ticks(namespace) => ("ticks", Some(namespace), KeyType::SortedSet),
             Self::Schedule(name) => ("sched", Some(name), KeyType::Hash),
             Self::Lock => ("lock", None, KeyType::String),
             Self::Roster => ("roster", None, KeyType::SortedSet),
@@ -238,6 +242,7 @@ mod tests {
             "queues",
             "q:4294967295",
             "schedules",
+            "ticks:shop",
             "sched:shop/daily",
             "lock",
             "roster",

@@ -4,7 +4,7 @@
 //! was inconsistent, in the same way, in all looks of 10 s. A bucket that has to look at a schedule within minutes is
 //! consistent with any definition: the pump that leads it corrects the tick then.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::Namespace;
 use tidegate_core::keys::{self, BucketKey, KeyType};
@@ -71,17 +71,33 @@ impl ScheduleLook {
 impl BucketAudit<'_> {
     /// The schedules that the bucket knows. Names that are none are reported.
     pub(super) async fn known_schedules(&mut self) -> Result<Vec<PlacedSchedule>, StoreError> {
-        let ticks: Vec<(Vec<u8>, f64)> = self.scan("ZSCAN", &BucketKey::Schedules).await?;
-        let mut names: BTreeSet<String> = self.keys.others.iter().filter_map(schedule).collect();
-        let ticking = ticks.iter().map(|(name, _)| name);
-        names.extend(ticking.map(|name| String::from_utf8_lossy(name).into_owned()));
+        let keys = self.keys.others.iter();
+        let of_schedules: Vec<BucketKey> =
+            keys.filter(|key| is_of_schedules(key)).cloned().collect();
+        // The names, each with a key that has it.
+        let mut names: BTreeMap<String, BucketKey> = BTreeMap::new();
+        for key in of_schedules {
+            match &key {
+                BucketKey::Schedule(name) => {
+                    names.insert(name.clone(), key);
+                }
+                BucketKey::Ticks(namespace) => {
+                    let ticks: Vec<(Vec<u8>, f64)> = self.scan("ZSCAN", &key).await?;
+                    for (name, _) in ticks {
+                        let name = String::from_utf8_lossy(&name);
+                        names.insert(format!("{namespace}/{name}"), key.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
         let mut known = Vec::new();
-        for name in names {
+        for (name, key) in names {
             match ScheduleKey::parse(&name) {
                 Some(key) => known.push((self.bucket, key)),
                 None => self.found(
                     Inconsistency::UnknownField {
-                        key: self.name(&BucketKey::Schedules),
+                        key: self.name(&key),
                         field: name,
                     },
                     false,
@@ -92,11 +108,8 @@ impl BucketAudit<'_> {
     }
 }
 
-fn schedule(key: &BucketKey) -> Option<String> {
-    match key {
-        BucketKey::Schedule(name) => Some(name.clone()),
-        _ => None,
-    }
+fn is_of_schedules(key: &BucketKey) -> bool {
+    matches!(key, BucketKey::Schedule(_) | BucketKey::Ticks(_))
 }
 
 impl Store {
@@ -192,13 +205,12 @@ impl Store {
         looks.atomic();
         looks.cmd("EXISTS").arg(&of_schedule);
         looks.hmget(&of_schedule, &["revision", "tick"]);
-        looks
-            .cmd("ZSCORE")
-            .arg(names.schedules())
-            .arg(key.to_string());
+        let namespace = key.namespace.as_str();
+        looks.zscore(names.ticks(namespace), &key.name);
+        looks.zscore(names.schedules(), namespace);
         type Text = Option<Vec<u8>>;
-        type Looks = (bool, (Text, Text), Text);
-        let (is_known, (revision, tick), score): Looks =
+        type Looks = (bool, (Text, Text), Text, Text);
+        let (is_known, (revision, tick), score, of_namespace): Looks =
             match self.read(&names.schedules(), &looks).await {
                 // A key has another type, which is reported where those of the bucket are read.
                 Err(StoreError::Corrupt(_)) => return Ok(None),
@@ -206,13 +218,21 @@ impl Store {
             };
         let text = |bytes: Text| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let number = |bytes: Text| text(bytes).and_then(|text| text.parse().ok());
+        // A turn, below 0, is soon.
+        let time = |score: Text| {
+            let at_ms: i64 = text(score)?.parse().ok()?;
+            u64::try_from(at_ms.max(0)).ok()
+        };
         let look = ScheduleLook {
             now_ms: self.bucket_now_ms(bucket).await?,
             defined: stored.filter(is_here),
             is_known,
             revision: text(revision),
             tick_ms: number(tick),
-            look_at_ms: number(score),
+            // A pump finds it by its namespace.
+            look_at_ms: time(score)
+                .zip(time(of_namespace))
+                .map(|(at, of_all)| at.max(of_all)),
         };
         Ok(look.defect())
     }

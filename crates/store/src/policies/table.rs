@@ -30,6 +30,20 @@ impl Policies {
         Ok(StoredPolicy::parse(text))
     }
 
+    /// The stored policies of several queues, in their order.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn of_queues(&self, queues: &[&QueueKey]) -> Result<Vec<StoredPolicy>, StoreError> {
+        let mut fields = redis::cmd("HMGET");
+        fields.arg(keys::POLICIES);
+        for queue in queues {
+            fields.arg(queue.to_string());
+        }
+        let texts: Vec<Option<String>> = self.store.command(&fields).await?;
+        Ok(texts.into_iter().map(StoredPolicy::parse).collect())
+    }
+
     /// The time on the clock of the server that has the table, in ms since 1970, at some moment of this call.
     ///
     /// # Errors

@@ -47,13 +47,25 @@ impl fmt::Display for ScheduleKey {
 }
 
 impl ScheduleKey {
-    /// The key of a name as it is in a bucket; `None` if it is none.
+    /// The key of a name as the hash of a schedule has it; `None` if it is none.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (namespace, name) = text.split_once('/')?;
+        Self::read(namespace.as_bytes(), name.as_bytes())
+    }
+
+    /// The key of names as they are in a bucket; `None` if they are none.
+    pub(crate) fn read(namespace: &[u8], name: &[u8]) -> Option<Self> {
+        let namespace = std::str::from_utf8(namespace).ok()?;
+        let name = std::str::from_utf8(name).ok()?;
         Some(Self {
             namespace: Namespace::try_from(namespace).ok()?,
-            name: name.to_owned(),
+            name: (!name.contains('/')).then(|| name.to_owned())?,
         })
+    }
+
+    /// Namespace and name, as scripts get them.
+    pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
+        (self.namespace.as_str().as_bytes(), self.name.as_bytes())
     }
 
     /// The key of its jobs, unless they may overlap.
@@ -132,6 +144,22 @@ impl Schedules {
         let field = Cmd::hget(keys::schedules(key.namespace.as_str()), &key.name);
         let text: Option<Vec<u8>> = self.store.command(&field).await?;
         Ok(text.map(|text| StoredSchedule::read(&text)))
+    }
+
+    /// Several schedules of a namespace, in the order of the names; `None` where there is none. They are read together.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn of_names(
+        &self,
+        namespace: &Namespace,
+        names: &[&str],
+    ) -> Result<Vec<Option<StoredSchedule>>, StoreError> {
+        let mut fields = redis::cmd("HMGET");
+        fields.arg(keys::schedules(namespace.as_str())).arg(names);
+        let texts: Vec<Option<Vec<u8>>> = self.store.large_command(&fields).await?;
+        let read = |text: Option<Vec<u8>>| text.map(|text| StoredSchedule::read(&text));
+        Ok(texts.into_iter().map(read).collect())
     }
 
     /// All schedules of a namespace, by name. Those that are set meanwhile may be missing.

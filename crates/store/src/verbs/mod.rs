@@ -62,7 +62,9 @@ pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
 pub use respawn::DueTimes;
 pub use result::JobEnd;
 pub use roster::Roster;
-pub use schedule::{SCHEDULES_DUE_MAX, ScheduleTick, SchedulesDue, TickOutcome, TickPublish};
+pub use schedule::{
+    PublishedTicks, SCHEDULES_DUE_MAX, ScheduleTick, SchedulesDue, TickOutcome, TickPublish,
+};
 pub use settle::LeasedJob;
 pub use stats::Stats;
 pub use sweep::{SWEEP_CHUNKS_MAX, SweepOutcome};

@@ -1,8 +1,9 @@
 //! Ticks of schedules, in the bucket of their queues: `schedule_set`, `schedule_due`, `schedule_publish`.
 
-use redis::Cmd;
-use tidegate_core::codec::encode_new_job;
-use tidegate_core::{KeyHash, QueueKey};
+use std::time::Duration;
+
+use tidegate_core::codec::{NewRecord, encode_new_job};
+use tidegate_core::{KeyHash, NewJob, QueueKey};
 
 use super::publish_keyed::KeyedOutcome;
 use crate::error::StoreError;
@@ -15,8 +16,14 @@ static SCHEDULE_SET: LazyScript = script!("schedule_set");
 static SCHEDULE_DUE: LazyScript = script!("schedule_due");
 static SCHEDULE_PUBLISH: LazyScript = script!("schedule_publish");
 
-/// Maximum number of schedules that one call returns.
-pub const SCHEDULES_DUE_MAX: u64 = 32;
+/// Maximum number of schedules that one call returns. Publishing the jobs of so many blocks Redis for some milliseconds.
+pub const SCHEDULES_DUE_MAX: u64 = 128;
+
+/// A call publishes jobs with payloads of at most about so many bytes, unless there is one only.
+const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+
+/// The outcome of the script for a tick that has changed.
+const MOVED: u64 = 11;
 
 /// When a pump looks at a schedule whose revision the bucket does not know, in ms: a change takes less time.
 const CHECK_MS: u64 = 10_000;
@@ -40,7 +47,7 @@ pub enum SchedulesDue {
     Some {
         /// The time on the clock of Redis, in ms since 1970.
         now_ms: u64,
-        /// The time until the next tick that is not due, in ms, if there is one.
+        /// The time until the ticks of a further namespace are due, in ms, if there are any.
         next_in_ms: Option<u64>,
         /// The schedules, up to [`SCHEDULES_DUE_MAX`].
         ticks: Vec<ScheduleTick>,
@@ -50,8 +57,12 @@ pub enum SchedulesDue {
 }
 
 /// What is to be published for a tick.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct TickPublish<'a> {
+    /// The tick, as it was read.
+    pub tick: &'a ScheduleTick,
+    /// The queue of the schedule.
+    pub queue: QueueKey,
     /// The definition with the revision that the bucket knows.
     pub definition: &'a ScheduleDefinition,
     /// The tick for which a job is published, in ms since 1970; `None` = the ticks that are due are left out.
@@ -60,6 +71,23 @@ pub struct TickPublish<'a> {
     pub next_ms: Option<u64>,
     /// How many jobs the queue may have; `None` = any number.
     pub max_jobs: Option<u64>,
+}
+
+impl TickPublish<'_> {
+    fn job(&self) -> Result<NewJob, StoreError> {
+        let tick_ms = self.publish_ms.unwrap_or_default();
+        let job = self.definition.job_at(&self.tick.key, &self.queue, tick_ms);
+        job.check()?;
+        Ok(job)
+    }
+
+    /// Checks the job: one that is not valid fails a call for all of its ticks.
+    ///
+    /// # Errors
+    /// The job is not valid.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.job().map(drop)
+    }
 }
 
 /// What became of a tick.
@@ -72,6 +100,17 @@ pub enum TickOutcome {
     LeftOut,
     /// The tick or the definition have changed. Nothing changed.
     Moved,
+}
+
+/// What became of several ticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedTicks {
+    /// The outcome of each, in their order.
+    pub outcomes: Vec<TickOutcome>,
+    /// More ticks of the bucket are due.
+    pub more: bool,
+    /// The time until the ticks of a further namespace are due, in ms, if there are any.
+    pub next_in_ms: Option<u64>,
 }
 
 /// Reads a tick as scripts store it; `None` if it is missing or damaged. They compare it as text.
@@ -99,7 +138,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let none = TableRevision::default();
         let rule = ("", String::new(), None);
-        let call = self.set_tick_in(bucket, key, none, rule, None, CHECK_MS);
+        let call = self.set_tick_in(bucket, key.parts(), none, rule, None, CHECK_MS);
         call.await.map(drop)
     }
 
@@ -148,7 +187,7 @@ impl Store {
         self.change_tick(bucket, tick, "removed", CHECK_MS).await
     }
 
-    /// Makes a pump look at a schedule again after this time, in ms, if the bucket knows this revision. Its tick stays.
+    /// Makes a pump look at a schedule again after this time, if the bucket knows this revision. Its tick stays.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -156,8 +195,9 @@ impl Store {
         &self,
         bucket: u16,
         tick: &ScheduleTick,
-        pause_ms: u64,
+        pause: Duration,
     ) -> Result<(), StoreError> {
+        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(CHECK_MS);
         self.change_tick(bucket, tick, "deferred", pause_ms).await
     }
 
@@ -172,7 +212,7 @@ impl Store {
         let rule = (word, String::new(), None);
         let none = TableRevision::default();
         let known = Some(tick.revision.as_slice());
-        let call = self.set_tick_in(bucket, &tick.key, none, rule, known, check_ms);
+        let call = self.set_tick_in(bucket, tick.key.parts(), none, rule, known, check_ms);
         call.await.map(drop)
     }
 
@@ -185,14 +225,14 @@ impl Store {
         known: Option<&[u8]>,
     ) -> Result<bool, StoreError> {
         let bucket = self.bucket_of(queue);
-        self.set_tick_in(bucket, key, revision, rule, known, CHECK_MS)
+        self.set_tick_in(bucket, key.parts(), revision, rule, known, CHECK_MS)
             .await
     }
 
     async fn set_tick_in(
         &self,
         bucket: u16,
-        key: &ScheduleKey,
+        (namespace, name): (&[u8], &[u8]),
         revision: TableRevision,
         (text, rule, tick_ms): (&str, String, Option<u64>),
         known: Option<&[u8]>,
@@ -201,7 +241,8 @@ impl Store {
         let keys = self.keys(bucket);
         let call = self
             .call_on_bucket(&SCHEDULE_SET, keys.schedules(), keys)
-            .arg(key.to_string())
+            .arg(namespace)
+            .arg(name)
             .arg(text)
             .arg(revision.number)
             .arg(rule)
@@ -245,14 +286,15 @@ impl Store {
         let (now_ms, next_in_ms) = (reply.count()?, reply.optional()?);
         let mut ticks = Vec::new();
         while reply.has_more() {
-            let name = reply.bytes()?.to_vec();
+            let (namespace, name) = (reply.bytes()?, reply.bytes()?);
             let revision = reply.bytes()?.to_vec();
             let tick_ms = read_tick(&reply.bytes()?);
-            let key = std::str::from_utf8(&name).ok();
-            let Some(key) = key.and_then(ScheduleKey::parse) else {
+            let Some(key) = ScheduleKey::read(&namespace, &name) else {
                 // A damaged name must not keep the bucket from its other schedules.
-                let dropped = Cmd::zrem(self.keys(bucket).schedules(), name);
-                self.command::<u64>(&dropped).await?;
+                let (parts, none) = ((&*namespace, &*name), TableRevision::default());
+                let rule = ("removed", String::new(), None);
+                let drop = self.set_tick_in(bucket, parts, none, rule, Some(&revision), CHECK_MS);
+                drop.await?;
                 continue;
             };
             ticks.push(ScheduleTick {
@@ -268,46 +310,84 @@ impl Store {
         })
     }
 
-    /// Publishes the job of a tick, and sets the next tick, if the tick is as it was read.
+    /// Publishes the jobs of ticks of a bucket, and sets the next ticks of their schedules, if the ticks are as they were read. Of
+    /// each schedule there is one.
     ///
     /// # Errors
-    /// Redis is unavailable; the call may have been executed. It is safe to repeat it: the tick has moved then.
+    /// A job is not valid, or Redis is unavailable; the call may have been executed. It is safe to repeat it: the ticks have moved
+    /// then.
     pub async fn schedule_publish(
         &self,
-        queue: &QueueKey,
-        tick: &ScheduleTick,
-        publish: TickPublish<'_>,
-    ) -> Result<TickOutcome, StoreError> {
+        bucket: u16,
+        ticks: &[TickPublish<'_>],
+    ) -> Result<PublishedTicks, StoreError> {
+        let jobs: Vec<_> = ticks
+            .iter()
+            .map(|it| self.tick_job(it))
+            .collect::<Result<_, _>>()?;
+        let mut published = PublishedTicks {
+            outcomes: Vec::with_capacity(ticks.len()),
+            more: false,
+            next_in_ms: None,
+        };
+        let (mut first, mut bytes) = (0, 0);
+        for (at, job) in jobs.iter().enumerate() {
+            bytes += job.payload.len();
+            let is_last = at + 1 == jobs.len();
+            if is_last || bytes + jobs[at + 1].payload.len() > PAYLOAD_BYTES_MAX {
+                let calls = ticks[first..=at].iter().zip(&jobs[first..=at]);
+                self.publish_ticks(bucket, calls, &mut published).await?;
+                (first, bytes) = (at + 1, 0);
+            }
+        }
+        Ok(published)
+    }
+
+    /// One call of the script.
+    async fn publish_ticks<'a>(
+        &self,
+        bucket: u16,
+        ticks: impl Iterator<Item = (&'a TickPublish<'a>, &'a NewRecord)>,
+        published: &mut PublishedTicks,
+    ) -> Result<(), StoreError> {
         let text = |ms: Option<u64>| ms.map_or_else(String::new, |ms| ms.to_string());
-        let call = self
-            .call_on_queue(&SCHEDULE_PUBLISH, queue, self.bucket_of(queue))
-            .of_pump()
-            .arg(tick.key.to_string())
-            .arg(tick.revision.as_slice())
-            .arg(text(tick.tick_ms))
-            .arg(text(publish.next_ms))
-            .arg(text(publish.publish_ms))
-            .arg(text(publish.max_jobs));
-        let tick_ms = publish.publish_ms.unwrap_or_default();
-        let job = publish.definition.job_at(&tick.key, queue, tick_ms);
-        job.check()?;
+        let keys = self.keys(bucket);
+        let call = self.call_on_bucket(&SCHEDULE_PUBLISH, keys.queues(), keys);
+        let mut call = call.of_pump();
+        for (it, job) in ticks {
+            let (namespace, name) = it.tick.key.parts();
+            call = call
+                .arg(namespace)
+                .arg(name)
+                .arg(it.tick.revision.as_slice())
+                .arg(text(it.tick.tick_ms))
+                .arg(text(it.next_ms))
+                .arg(text(it.publish_ms))
+                .arg(it.queue.queue.as_str())
+                .arg(text(it.max_jobs))
+                .arg(it.definition.overlap.word())
+                .arg(&job.header)
+                .arg(&job.payload);
+        }
+        let mut reply = call.send().await?.ok()?;
+        (published.more, published.next_in_ms) = (reply.flag()?, reply.optional()?);
+        while reply.has_more() {
+            published.outcomes.push(match reply.count()? {
+                0 => TickOutcome::LeftOut,
+                MOVED => TickOutcome::Moved,
+                outcome => TickOutcome::Published(KeyedOutcome::from_number(outcome)?),
+            });
+        }
+        Ok(())
+    }
+
+    /// The job of a tick, as it is stored.
+    fn tick_job(&self, it: &TickPublish<'_>) -> Result<NewRecord, StoreError> {
+        let job = it.job()?;
         let key = job.native.as_ref().and_then(|it| it.extension.key_hash);
         let nonce = key.map_or_else(rand::random, |hash| KeyHash(hash).nonce());
         let config = &self.inner.config;
         let (inline, compress_from) = (config.inline_limit_bytes, config.compress_from_bytes);
-        let record = encode_new_job(&job, nonce, inline, compress_from);
-        let call = call
-            .arg(publish.definition.overlap.word())
-            .arg(&record.header)
-            .arg(&record.payload);
-        let mut reply = call.send().await?;
-        if reply.token() == "moved" {
-            return Ok(TickOutcome::Moved);
-        }
-        reply = reply.ok()?;
-        match reply.count()? {
-            0 => Ok(TickOutcome::LeftOut),
-            outcome => Ok(TickOutcome::Published(KeyedOutcome::from_number(outcome)?)),
-        }
+        Ok(encode_new_job(&job, nonce, inline, compress_from))
     }
 }
