@@ -17,8 +17,6 @@ local token, limit, pause_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
 if call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
--- A block of queues that are all in use is checked again after this time.
-local IN_USE_MS = 10 * IDLE_MS
 -- Most items of cleanup in one call, and most hints that one of them reads: each takes up to about 1 ms.
 local ITEMS_MAX, HINTS_MAX = 2, 500
 
@@ -60,20 +58,20 @@ local clean = {}
 
 function clean.b(block)
   local again_ms
-  for queue = block * QUEUES_PER_BLOCK, (block + 1) * QUEUES_PER_BLOCK - 1 do
+  local last = tonumber(call('HGET', names, '#')) or math.huge
+  for queue = block * QUEUES_PER_BLOCK, min((block + 1) * QUEUES_PER_BLOCK - 1, last) do
     local of_queue = prefix .. 'q:' .. text('%d', queue)
     local known = call('HMGET', of_queue, 'name', 'arrivals', 'checked', unpack(STATES))
     local name, arrivals, checked = known[1], known[2] or '0', known[3]
     -- Closed lanes have an entry of another form, which must stay.
     if name and tonumber(call('HGET', names, name)) == queue then
-      if not is_empty(queue, { unpack(known, 4) }) then
-        again_ms = again_ms or now_ms + IN_USE_MS
-      elseif checked == arrivals then
+      local is_unused = is_empty(queue, { unpack(known, 4) })
+      if is_unused and checked == arrivals then
         call('HDEL', names, name)
         call('DEL', of_queue)
         call('ZREM', prefix .. 'due', text('%d', queue))
       else
-        call('HSET', of_queue, 'checked', arrivals)
+        if is_unused then call('HSET', of_queue, 'checked', arrivals) end
         again_ms = now_ms + IDLE_MS
       end
     end

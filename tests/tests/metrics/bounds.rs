@@ -58,6 +58,31 @@ async fn queues_beyond_the_limit_are_counted_together() {
     stack.finish().await;
 }
 
+/// On the lmstfy wire the reply to a job is published to a queue that is named by the id of the job.
+#[tokio::test]
+async fn queues_for_replies_take_the_place_of_no_others() {
+    let config = "[metrics]\nrefresh = \"0s\"\nqueues_max = 2";
+    let stack = Stack::builder().api_config(config).start().await;
+    let work = stack.queue("work").await;
+    for _ in 0..3 {
+        let id = work.publish("x").id().await;
+        let reply = work.sibling(&id);
+        reply.publish("y").id().await;
+        reply.consume().job().await.unwrap();
+    }
+    work.sibling("new").publish("x").id().await;
+    let families = parse(&stack.api(0).metrics().await);
+    let published = "infra_lmstfy_redis_publish_queue_jobs";
+    for name in [published, "infra_lmstfy_redis_queue_sizes"] {
+        let known = names(&["_other", "new", "work"]);
+        assert_eq!(values(&families, name, "queue"), known, "{name}");
+    }
+    let others = "namespace=\"_other\",queue=\"_other\"";
+    let of_replies = stack.api(0).metric_with_label(published, others).await;
+    assert_eq!(of_replies, 3.0);
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn namespaces_beyond_the_limit_are_counted_together() {
     let config = "[metrics]\nqueues_max = 1";

@@ -10,8 +10,6 @@ use crate::fixture::{START, StoreFixture, delayed, fixture, job};
 
 /// A queue that is empty at two checks, one idle time apart, is forgotten.
 const IDLE_MS: u64 = 60_000;
-/// A block of queues that are in use is checked this often.
-const IN_USE_MS: u64 = 600_000;
 
 fn reply_queue(number: usize) -> QueueKey {
     QueueKey::try_from(format!("shop/reply-{number}").as_str()).unwrap()
@@ -85,6 +83,26 @@ async fn a_queue_in_use_is_not_forgotten() {
     assert_eq!(listed(&f), 0);
 }
 
+/// At first its block has only queues that are in use.
+#[tokio::test]
+async fn a_queue_that_was_in_use_for_long_is_forgotten_as_soon() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    f.publish(START, job("x")).await;
+    for check in 1..5 {
+        f.sweep(START + check * IDLE_MS).await;
+    }
+    let last_ms = START + 4 * IDLE_MS;
+    let store = f.store.at(last_ms);
+    let reserved = store.reserve(&f.queue, &[Claim::new(1, 1000)]).await;
+    let id = reserved.unwrap().jobs[0][0].id;
+    let _ = store.ack(&f.queue, id, None).await.unwrap();
+    f.sweep(last_ms + IDLE_MS).await;
+    assert_eq!(listed(&f), 1, "it may have been used a moment ago");
+    f.sweep(last_ms + 2 * IDLE_MS).await;
+    assert_eq!(listed(&f), 0);
+}
+
 /// A job in any state keeps its queue.
 #[tokio::test]
 async fn a_queue_with_a_job_is_not_forgotten() {
@@ -110,8 +128,8 @@ async fn a_queue_with_a_job_is_not_forgotten() {
     }
     assert_eq!(f.move_due(START + 10).await.buried, 1);
     for check in 1..20 {
-        f.sweep(START + check * IN_USE_MS).await;
-        f.move_due(START + check * IN_USE_MS).await;
+        f.sweep(START + check * IDLE_MS).await;
+        f.move_due(START + check * IDLE_MS).await;
     }
     assert_eq!(listed(&f), 4);
     consistency::check(&f.redis.url()).await;

@@ -12,7 +12,7 @@ use tidegate_core::QueueKey;
 use tidegate_store::{ListedQueue, ServerFigures, Stats};
 
 use super::collector::Collected;
-use super::{OF_QUEUE, queue_labels};
+use super::{OF_QUEUE, may_have_series, queue_labels};
 
 /// A family of gauges: its name, its help text, and its value for a pool or a row, if that has one.
 type Family<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
@@ -196,7 +196,7 @@ fn together(mut one: QueueSize, other: QueueSize) -> QueueSize {
     one
 }
 
-/// The rows of the `names_max` queues with the highest `rank`, and one of the others.
+/// The rows of the `names_max` queues with the highest `rank` that may have their own, and one of the others.
 fn rows<T, R: Ord>(
     mut queues: Vec<(QueueKey, T)>,
     names_max: usize,
@@ -204,9 +204,11 @@ fn rows<T, R: Ord>(
     together: impl Fn(T, T) -> T,
 ) -> Rows<T> {
     queues.sort_by(|(one, of_one), (other, of_other)| {
-        (Reverse(rank(of_one)), one).cmp(&(Reverse(rank(of_other)), other))
+        let place = |queue, figures| (!may_have_series(queue), Reverse(rank(figures)));
+        (place(one, of_one), one).cmp(&(place(other, of_other), other))
     });
-    let others = queues.split_off(names_max.min(queues.len()));
+    let named = queues.partition_point(|(queue, _)| may_have_series(queue));
+    let others = queues.split_off(names_max.min(named));
     let others = others.into_iter().map(|(_, figures)| figures);
     let known = queues
         .into_iter()
@@ -257,6 +259,7 @@ fn made<'a, T: 'a, const LABELS: usize>(
 
 #[cfg(test)]
 mod tests {
+    use tidegate_core::JobId;
     use tidegate_store::AllQueues;
     use tokio::time::Instant;
 
@@ -288,8 +291,10 @@ mod tests {
 
     #[test]
     fn the_largest_queues_have_own_series_and_the_others_share_one() {
+        let reply = format!("n/{}", JobId::new(1_763_700_000_123, 1, 2, 3));
         let listed = AllQueues {
             queues: vec![
+                listed(&reply, 20, None),
                 listed("n/small", 1, Some(700)),
                 listed("n/big", 9, Some(100)),
                 listed("n/empty", 0, None),
@@ -313,14 +318,14 @@ mod tests {
         for expected in [
             format!("redis_queue_sizes{} 9", of("n", "big")),
             format!("redis_queue_sizes{} 5", of("n", "middle")),
-            format!("redis_queue_sizes{} 1", of("_other", "_other")),
-            format!("queue_delayed_jobs{} 2", of("_other", "_other")),
+            format!("redis_queue_sizes{} 21", of("_other", "_other")),
+            format!("queue_delayed_jobs{} 3", of("_other", "_other")),
             format!("oldest_ready_seconds{} 0.1", of("n", "big")),
             format!("oldest_ready_seconds{} 0.7", of("_other", "_other")),
             format!("waiting_consumers{} 3", of("n", "b")),
             format!("waiting_consumers{} 1", of("_other", "_other")),
-            "timer_sizes{pool=\"p\"} 4".to_owned(),
-            "tidegate_queues{pool=\"p\"} 4".to_owned(),
+            "timer_sizes{pool=\"p\"} 5".to_owned(),
+            "tidegate_queues{pool=\"p\"} 5".to_owned(),
             "tidegate_oldest_overdue_seconds{pool=\"p\"} 2.5".to_owned(),
             "tidegate_collection_up{pool=\"p\"} 0".to_owned(),
             "tidegate_collection_missing_buckets{pool=\"p\"} 3".to_owned(),

@@ -14,7 +14,7 @@ pub(crate) mod gauges;
 pub(crate) mod pool;
 mod series_table;
 
-use tidegate_core::QueueKey;
+use tidegate_core::{JobId, QueueKey};
 
 pub use collector::Collected;
 pub(crate) use collector::Collector;
@@ -22,8 +22,14 @@ pub use pool::JobTraffic;
 pub(crate) use pool::PoolMetrics;
 pub use series_table::SeriesTable;
 
-/// The labels `namespace` and `queue` of all names beyond the limit. Publishes reject queue names that begin with `_`.
+/// The labels `namespace` and `queue` of all names beyond the limit, and of queues for replies. Publishes reject queue names that begin with `_`.
 pub const OTHER: &str = "_other";
+
+/// Whether a queue may have series of its own. One with the id of a job as its name is for the reply to that job: it is used
+/// once, and each would take the place of a queue that stays.
+fn may_have_series(queue: &QueueKey) -> bool {
+    queue.queue.as_str().parse::<JobId>().is_err()
+}
 
 /// The names of the labels of a queue.
 const OF_QUEUE: [&str; 3] = ["pool", "namespace", "queue"];

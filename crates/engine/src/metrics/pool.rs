@@ -1,6 +1,6 @@
 //! The metrics of jobs, by pool and by queue.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, exponential_buckets};
@@ -8,7 +8,7 @@ use tidegate_core::QueueKey;
 use tidegate_service::metrics::{counters, histograms};
 
 use super::series_table::SeriesTable;
-use super::{OF_QUEUE, queue_labels};
+use super::{OF_QUEUE, may_have_series, queue_labels};
 
 /// The names and help texts of the counters of a pool, in the order of [`Count`]. The last one is never incremented.
 const COUNTERS: [(&str, &str); 12] = [
@@ -232,6 +232,13 @@ impl PoolMetrics {
         Some(self.queues.known(queue)?.traffic())
     }
 
+    fn of_queue(&self, queue: &QueueKey) -> Arc<QueueMetrics> {
+        match may_have_series(queue) {
+            true => self.queues.get(queue),
+            false => self.queues.others(),
+        }
+    }
+
     fn count(&self, count: Count, jobs: u64) {
         self.counters[count as usize].inc_by(jobs);
     }
@@ -247,7 +254,7 @@ impl PoolMetrics {
             Count::Pushed
         };
         self.count(way, jobs);
-        self.queues.get(queue).published(jobs);
+        self.of_queue(queue).published(jobs);
     }
 
     /// Counts jobs reserved for consumers.
@@ -269,7 +276,7 @@ impl PoolMetrics {
             return;
         }
         self.count(Count::Delivered, jobs);
-        self.queues.get(queue).consumed(ages);
+        self.of_queue(queue).consumed(ages);
     }
 
     /// Counts a released job.
@@ -289,7 +296,7 @@ impl PoolMetrics {
 
     /// Counts a job of this age that was acknowledged, or deleted by id with an ack.
     pub(crate) fn acked(&self, queue: &QueueKey, age: Duration) {
-        self.queues.get(queue).acked(age);
+        self.of_queue(queue).acked(age);
     }
 
     /// Counts jobs that were deleted by request.
