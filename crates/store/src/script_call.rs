@@ -6,6 +6,7 @@ use std::time::Duration;
 use redis::{Cmd, RedisResult, ToRedisArgs, Value};
 use tidegate_core::keys::BucketKeys;
 use tidegate_core::{JobId, QueueKey};
+use tokio::time::{Instant, sleep};
 
 use crate::calls::{SLOT_PATIENCE, SLOT_PATIENCE_OF_PUMPS, SentCall};
 use crate::error::StoreError;
@@ -13,6 +14,9 @@ use crate::link::Destination;
 use crate::reply::Reply;
 use crate::script::{LazyScript, VerbScript};
 use crate::store::Store;
+
+/// The longest pause behind a call that changes many jobs. On a link on which calls take longer the server mostly waits.
+const BULK_PAUSE_MAX: Duration = Duration::from_millis(5);
 
 /// Builder of a script call. It writes arguments directly into a command: `redis::ScriptInvocation` would allocate
 /// each argument separately, and a batch has hundreds.
@@ -118,7 +122,29 @@ impl Call<'_> {
         Ok(self.send_tracked().await?.0)
     }
 
-    /// The same; also returns the server and the time of sending.
+    /// Sends one of many calls that change many jobs each, such as those of a purge. One at a time is sent to a server, with a pause
+    /// behind it that is as long as the call: purges, however many and of how many lanes, leave half of the server to other calls.
+    ///
+    /// # Errors
+    /// As [`Call::send`]; there was no turn within the command timeout.
+    pub(crate) async fn send_in_turn(self) -> Result<Reply, StoreError> {
+        let server = self.store.inner.link.server_of(&self.key);
+        let turn = match &server {
+            Some(server) => Some(
+                server
+                    .bulk_turn(self.store.inner.config.command_timeout)
+                    .await?,
+            ),
+            None => None,
+        };
+        let sent_at = Instant::now();
+        let reply = self.send().await;
+        sleep(sent_at.elapsed().min(BULK_PAUSE_MAX)).await;
+        drop(turn);
+        reply
+    }
+
+    /// The same as [`Call::send`]; also returns the server and the time of sending.
     pub(crate) async fn send_tracked(self) -> Result<(Reply, SentCall), StoreError> {
         let destination = self.store.inner.link.destination(&self.key, self.patience);
         let query = async |to: &mut Destination| self.script.query(&self.command, to).await;

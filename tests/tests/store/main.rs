@@ -12,6 +12,7 @@ mod audit;
 mod audit_large;
 mod audit_schedules;
 mod audit_under_load;
+mod bulk_turns;
 mod chunks;
 mod clock;
 mod corrupt;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Client, FromRedisValue, ProtocolVersion};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::timeout;
 
 use super::barrier::Barriers;
 use super::connection::RedisConnection;
@@ -30,6 +32,8 @@ pub(crate) struct StoreServer {
     /// used.
     large_transfers: RedisConnection,
     upload_turns: UploadTurns,
+    /// Held by the call that changes many jobs, of which there is one at a time.
+    bulk_turn: Mutex<()>,
     /// `WAIT` and `WAITAOF` use separate connections, since they block them.
     pub(crate) barriers: Barriers,
     pub(crate) measures: CallMetrics,
@@ -60,6 +64,7 @@ impl ServerEndpoint {
             connection: opening.await?,
             large_transfers,
             upload_turns: UploadTurns::default(),
+            bulk_turn: Mutex::default(),
             barriers,
             clock: Clock::default(),
         })
@@ -86,6 +91,18 @@ impl StoreServer {
     /// Other uploads took too long. Nothing was sent.
     pub(crate) async fn upload_turn(&self, bytes: usize) -> Result<UploadTurn, StoreError> {
         self.upload_turns.wait(bytes).await
+    }
+
+    /// Waits until a call that changes many jobs may be sent.
+    ///
+    /// # Errors
+    /// Others took longer than `limit`. Nothing was sent.
+    pub(crate) async fn bulk_turn(
+        &self,
+        limit: Duration,
+    ) -> Result<MutexGuard<'_, ()>, StoreError> {
+        let turn = timeout(limit, self.bulk_turn.lock()).await;
+        turn.map_err(|_| StoreError::timed_out(limit))
     }
 
     /// A client for subscriptions. It uses RESP3, in which messages are distinct from replies.

@@ -65,7 +65,7 @@ impl Store {
         let call = self.call_on_queue(&PURGE, queue, first.bucket());
         let call = call.arg(state.as_str()).arg(0).arg(0);
         let call = jobs.iter().fold(call, |call, job| call.job(Some(*job)));
-        call.send().await?.ok()?.count()
+        call.send_in_turn().await?.ok()?.count()
     }
 
     /// Ends when the list is empty. The count of jobs is not used: it may be wrong.
@@ -85,7 +85,7 @@ impl Store {
                 .arg(state.as_str())
                 .arg(HINTS_PER_CALL.min(limit - purged))
                 .arg(dead_ms.min(DURATION_MS_MAX));
-            let mut reply = call.send().await?.ok()?;
+            let mut reply = call.send_in_turn().await?.ok()?;
             purged += reply.count()?;
             if !reply.flag()? {
                 break;

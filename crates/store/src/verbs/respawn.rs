@@ -72,7 +72,7 @@ impl Store {
                 .arg(ttl_ms.min(DURATION_MS_MAX))
                 .arg(micros(wait))
                 .arg(micros(due.space));
-            let mut reply = call.send().await?.ok()?;
+            let mut reply = call.send_in_turn().await?.ok()?;
             respawned += reply.count()?;
             if !reply.flag()? {
                 break;
@@ -104,7 +104,7 @@ impl Store {
         for listed in jobs {
             call = call.job(Some(listed.job.id)).arg(listed.index.unwrap_or(0));
         }
-        call.send().await?.ok()?.count()
+        call.send_in_turn().await?.ok()?.count()
     }
 }
 
