@@ -18,6 +18,15 @@ const CRON_BYTES_MAX: usize = 255;
 
 /// A pattern must match a time in these years, unless it matches no day in them, such as a Monday that is 29 February.
 const CHECKED_YEARS: RangeInclusive<i16> = 2026..=2031;
+/// The fields of a pattern, and the longest step of each.
+const STEPS_MAX: [(&str, u32); 6] = [
+    ("seconds", 59),
+    ("minutes", 59),
+    ("hours", 23),
+    ("days", 30),
+    ("months", 11),
+    ("weekdays", 6),
+];
 /// No tick is outside of these years: a search for the next one ends there, and not in the year 5000.
 const YEARS: RangeInclusive<i16> = 1970..=2199;
 
@@ -98,6 +107,9 @@ impl TickTimes {
                 "not a cron pattern such as 0 9 * * MON-FRI: {error}"
             ))
         })?;
+        if let Some(detail) = wide_step(pattern) {
+            return Err(invalid(detail));
+        }
         if !matches_a_time(&parsed, pattern, &zone) {
             return Err(invalid("the pattern matches no time".to_owned()));
         }
@@ -135,6 +147,23 @@ impl TickTimes {
             }
         }
     }
+}
+
+/// Why a pattern has a step that its field has no room for: `*/90` in the minutes would be each full hour.
+fn wide_step(pattern: &str) -> Option<String> {
+    let fields: Vec<&str> = pattern.split_whitespace().collect();
+    // Patterns of five fields have no seconds.
+    let limits = STEPS_MAX.get(STEPS_MAX.len().checked_sub(fields.len())?..)?;
+    for (field, (name, step_max)) in fields.iter().zip(limits) {
+        for (_, step) in field.split(',').filter_map(|part| part.split_once('/')) {
+            if step.parse().is_ok_and(|step: u32| step > *step_max) {
+                return Some(format!(
+                    "the step of {field} must be at most {step_max}, since the {name} of a pattern start again; use every for a fixed distance"
+                ));
+            }
+        }
+    }
+    None
 }
 
 /// Whether a pattern matches any time. A search alone would not end for long: it looks at each day until the last year, and at

@@ -365,3 +365,56 @@ proptest! {
         prop_assert!(rule.next_after(last_ms).unwrap() > now_ms);
     }
 }
+
+#[test]
+fn a_step_that_is_longer_than_its_field_is_rejected() {
+    for pattern in [
+        "*/90 * * * *",
+        "0 */25 * * *",
+        "*/60 * * * * *",
+        "0 0 */31 * *",
+        "0 0 1 */12 *",
+        "0 0 * * */7",
+        "5,10-20/90 * * * *",
+    ] {
+        let error = TickTimes::cron(pattern, "UTC").unwrap_err().to_string();
+        assert!(error.contains("use every"), "{pattern}: {error}");
+    }
+    for pattern in ["*/59 * * * *", "0 */23 * * *", "*/30 * * * * *", "@daily"] {
+        assert!(TickTimes::cron(pattern, "UTC").is_ok(), "{pattern}");
+    }
+}
+
+/// The days of a month at which a pattern has ticks. October 2026 begins on a Thursday and has 31 days.
+fn days(pattern: &str) -> Vec<u32> {
+    let found = ticks(
+        &cron(pattern, "UTC"),
+        "2026-10-01T00:00:00Z",
+        "2026-11-01T00:00:00Z",
+    );
+    let days = found.iter().map(|tick| tick[8..10].parse().unwrap());
+    days.collect()
+}
+
+/// What docs/api.md says about the forms that differ between programs.
+#[test]
+fn days_and_weekdays_are_joined_as_documented() {
+    // Either of them.
+    assert_eq!(days("0 9 13 * FRI"), [2, 9, 13, 16, 23, 30]);
+    // Both of them.
+    assert_eq!(days("0 9 1-7 * +FRI"), [2]);
+    // Vixie cron joins a field that begins with * by AND: only the Fridays with an odd day.
+    let odd_days = (1..=31).filter(|day| day % 2 == 1);
+    let mut either: Vec<u32> = odd_days.chain([2, 16, 30]).collect();
+    either.sort_unstable();
+    assert_eq!(days("0 9 */2 * FRI"), either);
+    assert_eq!(days("0 9 */2 * +FRI"), [9, 23]);
+    assert_eq!(days("0 9 L * *"), [31]);
+    assert_eq!(days("0 9 * * FRI#L"), [30]);
+    assert_eq!(days("0 9 * * FRI#2"), [9]);
+    // The 10th is a Saturday.
+    assert_eq!(days("0 9 10W * *"), [9]);
+    assert_eq!(days("@daily").len(), 31);
+    assert_eq!(days("@weekly"), [4, 11, 18, 25]);
+    assert_eq!(days("@monthly"), [1]);
+}
