@@ -129,6 +129,7 @@ fn settings(config: &ApiConfig) -> EngineSettings {
         poll_interval: config.waiters.poll_interval,
         waiting_max: config.waiters.in_process_max,
         waiting_per_token_max: config.waiters.per_token_max,
+        waiting_seats_per_token_max: config.waiters.seats_per_token_max,
         token_form: match config.hash_tokens {
             true => TokenForm::Hashed,
             false => TokenForm::Plain,

@@ -34,6 +34,8 @@ pub struct EngineSettings {
     pub waiting_max: usize,
     /// The most waiting consumers with the same token (`waiters.per_token_max`).
     pub waiting_per_token_max: usize,
+    /// The most seats of waiting consumers with the same token (`waiters.seats_per_token_max`).
+    pub waiting_seats_per_token_max: usize,
     /// The form in which tokens are stored.
     pub token_form: TokenForm,
     /// Whether requests are accepted with any token or none.
@@ -85,7 +87,11 @@ impl Engine {
         Self {
             waiters: Waiters::new(&deployments, settings.poll_interval),
             workers: Arc::default(),
-            room: WaitLimits::new(settings.waiting_max, settings.waiting_per_token_max),
+            room: WaitLimits::new(
+                settings.waiting_max,
+                settings.waiting_per_token_max,
+                settings.waiting_seats_per_token_max,
+            ),
             pools: pools(deployments, settings),
             tokens: TokenCache::new(admin_store.tokens(), settings.token_form),
             keys: ApiKeyCache::new(admin_store.api_keys()),

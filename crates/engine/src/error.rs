@@ -23,7 +23,7 @@ pub enum EngineError {
     /// `waiters.in_process_max` is reached.
     #[error("too many consumers are waiting")]
     TooManyWaiting,
-    /// `waiters.per_token_max` is reached, by a token or an API key.
+    /// `waiters.per_token_max` or `waiters.seats_per_token_max` is reached, by a token or an API key.
     #[error("too many consumers are waiting with this token")]
     TooManyWaitingWithToken,
     /// The limit of the token is reached.

@@ -11,6 +11,7 @@ mod backlogs;
 mod figures;
 mod idle;
 mod lateness;
+mod many_names;
 mod many_processes;
 mod many_waiters;
 mod wake_ups;

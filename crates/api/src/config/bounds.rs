@@ -21,7 +21,7 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const U16: i64 = u16::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 
-pub(super) const BOUNDS: [(&str, Bound); 37] = [
+pub(super) const BOUNDS: [(&str, Bound); 38] = [
     SAMPLE_ONE_IN_BOUND,
     ("connect_patience", Bound::Duration(NONE, DAY)),
     ("threads", Bound::Number(1, 1024)),
@@ -59,6 +59,7 @@ pub(super) const BOUNDS: [(&str, Bound); 37] = [
     ("waiters.wait_max", Bound::Duration(MS, MONTH)),
     ("waiters.in_process_max", Bound::Number(1, 1_000_000)),
     ("waiters.per_token_max", Bound::Number(1, 1_000_000)),
+    ("waiters.seats_per_token_max", Bound::Number(1, 10_000_000)),
     ("metrics.queues_max", Bound::Number(1, 100_000)),
     ("metrics.refresh", Bound::Duration(NONE, HOUR)),
     ("job.ttl_seconds", Bound::Number(0, U32)),

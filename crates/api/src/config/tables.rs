@@ -103,6 +103,8 @@ pub struct WaiterConfig {
     pub in_process_max: usize,
     /// The most of them with the same token; 1 to 1,000,000.
     pub per_token_max: usize,
+    /// The most seats of consumers with the same token, one in each queue that a consumer names; 1 to 10,000,000.
+    pub seats_per_token_max: usize,
 }
 
 /// The limits on the cost of metrics.

@@ -74,7 +74,7 @@ pub(super) async fn reserve(
     let waits = !patience.is_zero();
     let token = waits.then(|| scope.token(&app, &api_request));
     drop(api_request);
-    let room = token.map(|token| app.engine.room.take(token, None));
+    let room = token.map(|token| app.engine.room.take(token, None, scope.queues.len()));
     let room = room.transpose()?;
     let sources = scope.pool.sources(&scope.queues);
     let parked = || hang_up.cancel_on_disconnect();

@@ -88,7 +88,8 @@ pub(super) async fn reserve(pending: Box<PendingReserve>) -> Result<Response<Bod
     let waits = !pending.patience.is_zero();
     let take = || {
         let credential = principal.credential.clone();
-        engine.room.take(credential, principal.ends_at)
+        let seats = pending.sources.len();
+        engine.room.take(credential, principal.ends_at, seats)
     };
     let room = waits.then(take).transpose()?;
     let parked = || pending.client.hang_up.cancel_on_disconnect();

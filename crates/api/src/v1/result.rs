@@ -90,7 +90,7 @@ impl EndWait {
         let principal = &request.principal;
         let take = || {
             let credential = principal.credential.clone();
-            app.engine.room.take(credential, principal.ends_at)
+            app.engine.room.take(credential, principal.ends_at, 1)
         };
         Ok(Self {
             pool: Arc::clone(&principal.pool),

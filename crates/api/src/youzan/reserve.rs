@@ -22,7 +22,7 @@ pub(super) async fn reserve(
     let queues: Vec<_> = pop.topics.iter().map(|it| service.queue(it)).collect();
     let sources = service.pool.sources(&queues);
     let patience = pop.patience.unwrap_or(Duration::MAX).min(service.wait_max);
-    let take = || engine.room.take(CREDENTIAL, None);
+    let take = || engine.room.take(CREDENTIAL, None, sources.len());
     let _room = (!patience.is_zero()).then(take).transpose()?;
     let claim = Claim {
         count: 1,

@@ -37,7 +37,12 @@
 //! round has found no job there: this keeps the strict order of queues. Then it waits in all of them at once. If two
 //! sources deliver at the same moment, the jobs of the second go to another seat of that wait queue, or are released. A
 //! seat does not wait for a source whose last call failed, or whose servers have been slow for long: it stays in that
-//! wait queue and continues with the next source ([`slow`]).
+//! wait queue and continues with the next source ([`slow`]). It does so for a few sources at a time; the others of the kind
+//! are put off until these were checked.
+//!
+//! **Many sources.** A check costs as much as a request. Beyond the first checks of each consumer, the consumers of a namespace
+//! have a bounded number of checks in flight ([`check_share`]), and a consumer enters and leaves a bounded number of wait queues
+//! in one step.
 //!
 //! **Undelivered jobs are released.** Every reserved job is owned by a value that releases it when dropped: the seat,
 //! then the [`Delivery`], then [`Delivered`] in the body of the response, until hyper has taken the bytes. When a
@@ -61,6 +66,7 @@
 //! each bucket once in `waiters.poll_interval` which of the queues that are waited for there have jobs, and rings those;
 //! [`new_subscription`] does so at once when a connection for messages was lost.
 
+mod check_share;
 mod delivery;
 mod new_subscription;
 mod parked_waiter;

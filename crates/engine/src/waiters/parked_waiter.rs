@@ -1,11 +1,13 @@
 //! The state of a waiting consumer, which is undone when the consumer leaves.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use prometheus::IntGauge;
 use tidegate_store::Claim;
 use tokio::time::{Instant, timeout_at};
 
+use super::check_share::CheckCounter;
 use super::delivery::Delivery;
 use super::seat::{Seat, SeatOutcome};
 use super::shared::Shared;
@@ -14,6 +16,12 @@ use super::source::Source;
 use super::wait_queue::WaitQueue;
 use crate::error::EngineError;
 
+/// The most sources whose checks a consumer begins at once without awaiting each of them. The others follow in further steps.
+const STEP_MAX: usize = 8;
+
+/// The wait queues that a consumer leaves at once. Those behind them follow in a task, which yields to others.
+const LEFT_AT_ONCE: usize = 32;
+
 /// A waiting consumer: its seat, and the wait queues that the seat is in. Dropping it leaves them and releases the jobs
 /// at the seat.
 pub(super) struct ParkedWaiter<'a> {
@@ -21,6 +29,8 @@ pub(super) struct ParkedWaiter<'a> {
     pub(super) seat: Arc<Seat>,
     /// The wait queues that hold the seat, and its tickets. The one that has delivered jobs holds it no more.
     wait_queues: Vec<(Source, u64)>,
+    /// Sources whose checks have not begun: the step was full of others that are not awaited.
+    put_off: VecDeque<Source>,
     /// Whether a check in order was answered.
     pub(super) has_answer: bool,
     waiting: Option<&'a IntGauge>,
@@ -51,25 +61,43 @@ impl<'a> ParkedWaiter<'a> {
             shared,
             seat: Arc::new(Seat::new(claim, waits)),
             wait_queues: Vec::with_capacity(1),
+            put_off: VecDeque::new(),
             has_answer: false,
             waiting,
         }
     }
 
     /// Checks the sources one after the other until jobs arrive, which keeps the strict order of queues. Checks are awaited
-    /// until `deadline`, if there is one. Sources whose last check failed, and those on slow servers whose time is used up
-    /// (see [`SlowServers`]), are not awaited; the seat stays in their wait queues.
+    /// until `deadline`, if there is one; few begin after it. Sources whose last check failed, and those on slow
+    /// servers whose time is used up (see [`SlowServers`]), are not awaited; the seat stays in the wait queues of some of
+    /// them, and the others are put off until [`Self::check_put_off`].
     pub(super) async fn check_in_order(
         &mut self,
         sources: &[Source],
         deadline: Option<Instant>,
     ) -> SeatOutcome {
         let mut slow = SlowServers::new();
+        let mut checks = CheckCounter::new(&self.shared.check_shares);
+        let mut unawaited = 0;
         for (number, source) in sources.iter().enumerate() {
             let is_exhausted = slow.is_exhausted_for(self.shared, source);
+            if unawaited >= STEP_MAX {
+                if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                    break;
+                }
+                if is_exhausted || self.shared.is_failing(source) {
+                    self.put_off.push_back(source.clone());
+                    continue;
+                }
+            }
             let is_last = number + 1 == sources.len();
             // The next source is checked only if this one has no job at all.
             let must_check = !is_last || !self.seat.waits;
+            let _permit = tokio::select! {
+                biased;
+                permit = checks.next(source) => permit,
+                () = self.seat.ended_until(deadline) => break,
+            };
             let Some(EnteredQueue { ticket, is_failing }) = self.enter(source, must_check) else {
                 return SeatOutcome::Closed;
             };
@@ -96,17 +124,38 @@ impl<'a> ParkedWaiter<'a> {
                         self.leave_lines(|entered| entered == ticket);
                     }
                 }
-                None => {}
+                None => unawaited += 1,
                 Some(news) => return news,
+            }
+        }
+        self.seat.try_take(&[]).unwrap_or(SeatOutcome::NothingYet)
+    }
+
+    /// Checks the sources that were put off, some at a time, until jobs arrive.
+    pub(super) async fn check_put_off(&mut self) -> SeatOutcome {
+        while !self.put_off.is_empty() {
+            let mut tickets = Vec::with_capacity(STEP_MAX);
+            while let Some(source) = self.put_off.pop_front() {
+                let Some(entered) = self.enter(&source, true) else {
+                    return SeatOutcome::Closed;
+                };
+                tickets.push(entered.ticket);
+                if tickets.len() == STEP_MAX {
+                    break;
+                }
+            }
+            match self.seat.wait(&tickets).await {
+                SeatOutcome::NothingYet => {}
+                news => return news,
             }
         }
         SeatOutcome::NothingYet
     }
 
-    /// Whether it is in a wait queue. A consumer without a deadline leaves a wait queue as soon as the check is
-    /// answered.
-    pub(super) const fn is_in_line(&self) -> bool {
-        !self.wait_queues.is_empty()
+    /// Whether the checks of some sources were not awaited, or have not begun. A consumer without a deadline leaves a wait
+    /// queue as soon as the check is answered.
+    pub(super) fn has_unknown(&self) -> bool {
+        !self.wait_queues.is_empty() || !self.put_off.is_empty()
     }
 
     /// Waits until all its wait queues have had the first round for it, or jobs have arrived.
@@ -137,24 +186,10 @@ impl<'a> ParkedWaiter<'a> {
 
     /// Leaves the wait queues that were entered with these tickets; the seat is kept.
     fn leave_lines(&mut self, is_left: impl Fn(u64) -> bool) {
-        if self.wait_queues.is_empty() {
-            return;
-        }
-        let mut wait_queues = self.shared.wait_queues.lock();
-        for (source, ticket) in self
+        let left = self
             .wait_queues
-            .extract_if(.., |(_, ticket)| is_left(*ticket))
-        {
-            let Some(wait_queue) = wait_queues.by_source.get_mut(&source) else {
-                continue;
-            };
-            wait_queue.leave(ticket);
-            let unserved = wait_queue.take_unserved();
-            if wait_queue.is_idle() {
-                wait_queues.by_source.remove(&source);
-            }
-            self.shared.pass_on(&source, &unserved);
-        }
+            .extract_if(.., |(_, ticket)| is_left(*ticket));
+        self.shared.leave(left);
     }
 
     /// Whether the last call for one of its wait queues was answered, or it is in none.
@@ -201,7 +236,13 @@ impl<'a> ParkedWaiter<'a> {
 
 impl Drop for ParkedWaiter<'_> {
     fn drop(&mut self) {
+        let behind = self
+            .wait_queues
+            .split_off(LEFT_AT_ONCE.min(self.wait_queues.len()));
         self.leave_lines(|_| true);
+        if !behind.is_empty() {
+            self.shared.leave_in_steps(behind, LEFT_AT_ONCE);
+        }
         if let Some(reservation) = self.seat.leave() {
             let jobs = reservation.leased();
             self.shared.release(reservation.source, None, jobs);
@@ -247,6 +288,21 @@ mod tests {
         let waiter = ParkedWaiter::new(&shared, claim, true, None);
         let found = waiter.finish(SeatOutcome::NothingYet, false);
         assert!(found.unwrap().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_consumer_of_many_queues_starts_few_checks_at_its_deadline() {
+        let shared = Arc::new(Shared::new(&BTreeMap::new(), Duration::from_secs(1)));
+        let mut waiter = ParkedWaiter::new(&shared, Claim::new(1, 1000), true, None);
+        // Their pool is unknown, so that no check is answered.
+        let sources: Vec<Source> = (0..1000)
+            .map(|number| Source::new("default", &format!("ns/{number}")))
+            .collect();
+        let deadline = Instant::now() + Duration::from_millis(100);
+        let checking = waiter.check_in_order(&sources, Some(deadline));
+        assert_eq!(checking.await, SeatOutcome::NothingYet);
+        let entered = waiter.wait_queues.len();
+        assert!((2..=STEP_MAX).contains(&entered), "{entered}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use tidegate_core::Job;
 use tidegate_store::{Claim, LeaseLength, LeasedJob};
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use super::source::Source;
 
@@ -70,8 +71,8 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 enum SeatState {
-    /// The wait queues that were entered with the tickets `over` have had their first round for the seat, without a
-    /// job. `failed`: a call of one of these rounds failed.
+    /// The wait queues that were entered with the tickets `over`, which are sorted, have had their first round for the seat,
+    /// without a job. `failed`: a call of one of these rounds failed.
     Waiting {
         over: Vec<u64>,
         failed: bool,
@@ -128,7 +129,9 @@ impl Seat {
     /// `has_failed`: a call of the round failed.
     pub(super) fn first_round_over(&self, ticket: u64, has_failed: bool) {
         if let SeatState::Waiting { over, failed } = &mut *self.state.lock() {
-            over.push(ticket);
+            if let Err(index) = over.binary_search(&ticket) {
+                over.insert(index, ticket);
+            }
             *failed |= has_failed;
         }
         self.changed.notify_one();
@@ -171,12 +174,24 @@ impl Seat {
         }
     }
 
+    /// The same, or until `deadline`, if there is one.
+    pub(super) async fn ended_until(&self, deadline: Option<Instant>) {
+        match deadline {
+            Some(deadline) => {
+                let _ = timeout_at(deadline, self.ended()).await;
+            }
+            None => self.ended().await,
+        }
+    }
+
     /// Takes the outcome of the wait, if it has ended. Otherwise `NothingYet` if the first rounds of the wait queues
     /// with these tickets are over, else `None`.
     pub(super) fn try_take(&self, tickets: &[u64]) -> Option<SeatOutcome> {
         let state = self.state.lock();
         if let SeatState::Waiting { over, .. } = &*state {
-            let all_over = tickets.iter().all(|ticket| over.contains(ticket));
+            let all_over = tickets
+                .iter()
+                .all(|ticket| over.binary_search(ticket).is_ok());
             return all_over.then_some(SeatOutcome::NothingYet);
         }
         drop(state);

@@ -11,10 +11,12 @@ use prometheus::{IntGauge, IntGaugeVec};
 use tidegate_service::metrics::gauges;
 use tidegate_store::{LeasedJob, POLL_QUEUES_MAX, ReleaseOutcome};
 use tokio::runtime::Handle;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::check_share::CheckShares;
 use super::retry_signal::RetrySignal;
 use super::source::Source;
 use super::wait_queue::WaitQueue;
@@ -42,6 +44,7 @@ pub(super) struct Shared {
     pub(super) poll_interval: Duration,
     /// Valid after each statement, so it can be used after a panic under the lock.
     pub(super) wait_queues: Mutex<WaitQueues>,
+    pub(super) check_shares: CheckShares,
     /// Cancelled when the wait queues are closed, for consumers without any source.
     pub(super) closed: CancellationToken,
     /// The tasks of serve loops and releases.
@@ -83,6 +86,7 @@ impl Shared {
             pools: deployments.iter().map(pool).collect(),
             poll_interval,
             wait_queues: Mutex::default(),
+            check_shares: CheckShares::default(),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
             runtime: Handle::current(),
@@ -134,6 +138,46 @@ impl Shared {
         if start {
             self.spawn_serve_loop(source.clone());
         }
+    }
+
+    /// Whether the last calls for all lanes of a source failed.
+    pub(super) fn is_failing(&self, source: &Source) -> bool {
+        let wait_queues = self.wait_queues.lock();
+        let wait_queue = wait_queues.by_source.get(source);
+        wait_queue.is_some_and(WaitQueue::has_failed_everywhere)
+    }
+
+    /// Removes the seats with these tickets from wait queues. The seats of consumers that still wait are kept.
+    pub(super) fn leave(self: &Arc<Self>, entered: impl IntoIterator<Item = (Source, u64)>) {
+        let mut entered = entered.into_iter().peekable();
+        if entered.peek().is_none() {
+            return;
+        }
+        let mut wait_queues = self.wait_queues.lock();
+        for (source, ticket) in entered {
+            let Some(wait_queue) = wait_queues.by_source.get_mut(&source) else {
+                continue;
+            };
+            wait_queue.leave(ticket);
+            let unserved = wait_queue.take_unserved();
+            if wait_queue.is_idle() {
+                wait_queues.by_source.remove(&source);
+            }
+            self.pass_on(&source, &unserved);
+        }
+    }
+
+    /// The same, `step` wait queues at a time, and other tasks in between.
+    pub(super) fn leave_in_steps(self: &Arc<Self>, mut entered: Vec<(Source, u64)>, step: usize) {
+        let shared = Arc::clone(self);
+        let leaving = async move {
+            while !entered.is_empty() {
+                yield_now().await;
+                let rest = entered.len().saturating_sub(step);
+                shared.leave(entered.drain(rest..));
+            }
+        };
+        self.tasks.spawn_on(leaving, &self.runtime);
     }
 
     /// Passes the doorbells of lanes on to other processes, since no consumer of this one waits for the source any more.

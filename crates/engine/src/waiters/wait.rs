@@ -8,6 +8,7 @@ use tidegate_store::Claim;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::check_share::CheckCounter;
 use super::delivery::Delivery;
 use super::parked_waiter::ParkedWaiter;
 use super::seat::SeatOutcome;
@@ -35,7 +36,7 @@ impl Waiters {
     /// queues are closed, and returns `None` if no job arrives. Each source is checked at least once after the call
     /// began, unless the call waits and it is known that a doorbell announces the jobs of the source. A failed check ends
     /// no wait and is repeated. A check that takes longer than `patience` is not awaited if checks of other lanes or
-    /// sources were answered. If the first source fills only a part of the claim, the sources behind it are checked for
+    /// sources were answered, and sources whose checks have not begun within `patience` are left out. If the first source fills only a part of the claim, the sources behind it are checked for
     /// the rest, without waiting for jobs.
     ///
     /// `parked` is called when the first checks have found no job and the wait begins.
@@ -68,6 +69,7 @@ impl Waiters {
         }
         let first = delivery.source().clone();
         let until = Instant::now() + LOOK_IN_ORDER_MAX;
+        let mut checks = CheckCounter::new(&self.0.check_shares);
         let behind = sources.iter().skip_while(|source| **source != first);
         for source in behind {
             let lanes = self.0.lanes_of(source);
@@ -78,6 +80,9 @@ impl Waiters {
                     return Ok(Some(delivery));
                 };
                 let rest = Claim { count, ..claim };
+                let Ok(_permit) = timeout_at(until, checks.next(source)).await else {
+                    return Ok(Some(delivery));
+                };
                 let source = std::slice::from_ref(source);
                 match Box::pin(self.check_now(source, rest, Some(until))).await {
                     Ok(Some(more)) => delivery.append(more),
@@ -127,10 +132,16 @@ impl Waiters {
         let ended = async {
             match sources {
                 [] => self.0.closed.cancelled().await,
-                _ => waiter.seat.ended().await,
+                _ => match waiter.check_put_off().await {
+                    SeatOutcome::NothingYet => waiter.seat.ended().await,
+                    news => return Some(news),
+                },
             }
+            None
         };
-        let _ = timeout_at(deadline, ended).await;
+        if let Ok(Some(news)) = timeout_at(deadline, ended).await {
+            return waiter.finish(news, false);
+        }
         let news = match waiter.is_answered() {
             true => SeatOutcome::NothingYet,
             false => waiter.first_rounds().await,
@@ -183,9 +194,12 @@ impl Waiters {
 async fn check_once(waiter: &mut ParkedWaiter<'_>, sources: &[Source]) -> (SeatOutcome, bool) {
     match waiter.check_in_order(sources, None).await {
         SeatOutcome::NothingYet if waiter.has_answer => {
-            (SeatOutcome::NothingYet, waiter.is_in_line())
+            (SeatOutcome::NothingYet, waiter.has_unknown())
         }
-        SeatOutcome::NothingYet => (waiter.first_rounds().await, false),
+        SeatOutcome::NothingYet => match waiter.first_rounds().await {
+            SeatOutcome::NothingYet => (waiter.check_put_off().await, false),
+            news => (news, false),
+        },
         news => (news, false),
     }
 }

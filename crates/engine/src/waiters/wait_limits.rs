@@ -15,6 +15,7 @@ use crate::error::EngineError;
 pub struct WaitLimits {
     in_process_max: usize,
     per_token_max: usize,
+    seats_per_token_max: usize,
     taken: Arc<Mutex<WaiterCounts>>,
 }
 
@@ -28,6 +29,8 @@ struct WaiterCounts {
 #[derive(Debug, Default)]
 struct CredentialWaiters {
     consumers: usize,
+    /// Their seats: each has one in every queue that it names.
+    seats: usize,
     /// When the credential expires, if it does.
     ends_at: Option<Instant>,
     /// Cancelled when the credential is revoked or has expired.
@@ -39,21 +42,23 @@ struct CredentialWaiters {
 pub struct WaitPermit {
     taken: Arc<Mutex<WaiterCounts>>,
     credential: Credential,
+    seats: usize,
     revoked: CancellationToken,
 }
 
 impl WaitLimits {
-    /// Creates room for `in_process_max` consumers, of which each credential may use
-    /// `per_token_max`.
-    pub fn new(in_process_max: usize, per_token_max: usize) -> Self {
+    /// Creates room for `in_process_max` consumers, of which each credential may use `per_token_max`, with
+    /// `seats_per_token_max` seats.
+    pub fn new(in_process_max: usize, per_token_max: usize, seats_per_token_max: usize) -> Self {
         Self {
             in_process_max,
             per_token_max,
+            seats_per_token_max,
             taken: Arc::default(),
         }
     }
 
-    /// Counts one more consumer that waits with this credential, which expires at `ends_at`.
+    /// Counts one more consumer that waits in `seats` queues with this credential, which expires at `ends_at`.
     ///
     /// # Errors
     /// A limit is reached.
@@ -61,6 +66,7 @@ impl WaitLimits {
         &self,
         credential: impl Into<Credential>,
         ends_at: Option<Instant>,
+        seats: usize,
     ) -> Result<WaitPermit, EngineError> {
         let credential = credential.into();
         let mut taken = self.taken.lock();
@@ -71,16 +77,21 @@ impl WaitLimits {
         let known = taken.by_credential.get_key_value(&credential);
         let credential = known.map_or(credential, |(known, _)| known.clone());
         let waiters = taken.by_credential.entry(credential.clone()).or_default();
-        if waiters.consumers >= self.per_token_max {
+        let is_alone = waiters.consumers == 0;
+        if waiters.consumers >= self.per_token_max
+            || waiters.seats + seats > self.seats_per_token_max && !is_alone
+        {
             return Err(EngineError::TooManyWaitingWithToken);
         }
         waiters.consumers += 1;
+        waiters.seats += seats;
         waiters.ends_at = ends_at;
         let revoked = waiters.revoked.clone();
         taken.all += 1;
         Ok(WaitPermit {
             taken: Arc::clone(&self.taken),
             credential,
+            seats,
             revoked,
         })
     }
@@ -123,6 +134,7 @@ impl Drop for WaitPermit {
         taken.all -= 1;
         if let Some(waiters) = taken.by_credential.get_mut(&self.credential) {
             waiters.consumers -= 1;
+            waiters.seats -= self.seats;
             if waiters.consumers == 0 {
                 taken.by_credential.remove(&self.credential);
             }
@@ -146,44 +158,61 @@ mod tests {
 
     #[test]
     fn waiting_consumers_are_limited_in_all_and_for_each_token() {
-        let room = WaitLimits::new(3, 2);
-        let first = room.take(token("a"), None).unwrap();
-        let _second = room.take(token("a"), None).unwrap();
+        let room = WaitLimits::new(3, 2, 100);
+        let first = room.take(token("a"), None, 1).unwrap();
+        let _second = room.take(token("a"), None, 1).unwrap();
         assert_eq!(
-            room.take(token("a"), None).unwrap_err(),
+            room.take(token("a"), None, 1).unwrap_err(),
             EngineError::TooManyWaitingWithToken
         );
-        let third = room.take(token("b"), None).unwrap();
+        let third = room.take(token("b"), None, 1).unwrap();
         assert_eq!(
-            room.take(token("c"), None).unwrap_err(),
+            room.take(token("c"), None, 1).unwrap_err(),
             EngineError::TooManyWaiting
         );
         drop(third);
         assert_eq!(room.credentials().len(), 1);
         drop(first);
-        room.take(token("a"), None).unwrap();
+        room.take(token("a"), None, 1).unwrap();
+    }
+
+    #[test]
+    fn the_seats_of_each_token_are_limited_and_one_consumer_is_always_accepted() {
+        let room = WaitLimits::new(9, 9, 5);
+        let first = room.take(token("a"), None, 6).unwrap();
+        assert_eq!(
+            room.take(token("a"), None, 1).unwrap_err(),
+            EngineError::TooManyWaitingWithToken
+        );
+        let _other = room.take(token("b"), None, 3).unwrap();
+        drop(first);
+        let _second = room.take(token("a"), None, 3).unwrap();
+        assert!(room.take(token("a"), None, 3).is_err());
+        room.take(token("a"), None, 2).unwrap();
     }
 
     #[test]
     fn tokens_of_other_pools_and_namespaces_are_other_tokens() {
-        let room = WaitLimits::new(3, 1);
-        let _default = room.take(token("a"), None).unwrap();
-        let _in_pool = room.take(LimitHolder::new("p", "ns", "a"), None).unwrap();
-        let _in_namespace = room.take(LimitHolder::new("default", "other", "a"), None);
+        let room = WaitLimits::new(3, 1, 100);
+        let _default = room.take(token("a"), None, 1).unwrap();
+        let _in_pool = room
+            .take(LimitHolder::new("p", "ns", "a"), None, 1)
+            .unwrap();
+        let _in_namespace = room.take(LimitHolder::new("default", "other", "a"), None, 1);
         assert_eq!(room.credentials().len(), 3);
     }
 
     #[test]
     fn a_revocation_ends_the_current_waits_of_its_token_only() {
-        let room = WaitLimits::new(10, 10);
-        let waits = ["a", "a", "b"].map(|name| room.take(token(name), None).unwrap());
+        let room = WaitLimits::new(10, 10, 100);
+        let waits = ["a", "a", "b"].map(|name| room.take(token(name), None, 1).unwrap());
         assert_eq!(room.revoke(&token("a")), 2);
         assert_eq!(room.revoke(&token("c")), 0);
         let ended = waits
             .each_ref()
             .map(|wait| wait.revoked().now_or_never().is_some());
         assert_eq!(ended, [true, true, false]);
-        let later = room.take(token("a"), None).unwrap();
+        let later = room.take(token("a"), None, 1).unwrap();
         assert_eq!(later.revoked().now_or_never(), None);
         drop(waits);
         assert_eq!(room.credentials(), [token("a")]);
@@ -191,15 +220,15 @@ mod tests {
 
     #[test]
     fn waits_end_at_the_expiry_of_their_key() {
-        let room = WaitLimits::new(10, 10);
+        let room = WaitLimits::new(10, 10, 100);
         let (short, long) = ["SHORT0000000", "LONG00000000"]
             .map(|id| ApiKeyId::try_from(id).unwrap())
             .into();
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        let ending = room.take(short, Some(after(1))).unwrap();
-        let lasting = room.take(long, Some(after(9))).unwrap();
-        let _token = room.take(token("a"), None).unwrap();
+        let ending = room.take(short, Some(after(1)), 1).unwrap();
+        let lasting = room.take(long, Some(after(9)), 1).unwrap();
+        let _token = room.take(token("a"), None, 1).unwrap();
         assert_eq!(room.expired(now), []);
         assert_eq!(room.expired(after(1)), [short.into()]);
         assert_eq!(room.revoke(&short.into()), 1);

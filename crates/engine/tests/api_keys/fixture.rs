@@ -39,6 +39,7 @@ pub(crate) fn settings() -> EngineSettings {
         poll_interval: Duration::from_secs(60),
         waiting_max: 100,
         waiting_per_token_max: 100,
+        waiting_seats_per_token_max: 100,
         token_form: TokenForm::Plain,
         skip_token_checks: false,
         queues_max: 10,

@@ -54,7 +54,10 @@ async fn a_key_expires_while_redis_is_down() {
     let began_at = Instant::now();
     let key = engines.expiring_key(LASTS).await;
     let client = authenticate(&engine, &key.text).await.unwrap();
-    let permit = engine.room.take(client.credential, client.ends_at).unwrap();
+    let permit = engine
+        .room
+        .take(client.credential, client.ends_at, 1)
+        .unwrap();
     tokio::task::block_in_place(|| engines.redis.kill());
     assert!(is_accepted(&engine, &key.text).await);
     let ended = timeout(LASTS + ENDED_WITHIN, permit.revoked()).await;

@@ -18,7 +18,7 @@ async fn park(engine: &Arc<Engine>, key: &CreatedApiKey, count: usize) -> Vec<Jo
     for _ in 0..count {
         let client = authenticate(engine, &key.text).await.unwrap();
         let room = &engine.room;
-        let permit = room.take(client.credential, client.ends_at).unwrap();
+        let permit = room.take(client.credential, client.ends_at, 1).unwrap();
         parked.push(tokio::spawn(async move {
             permit.revoked().await;
             Instant::now()
@@ -99,7 +99,10 @@ async fn waits_with_a_token_end_beside_waits_with_keys() {
         .await
         .unwrap();
     let client = authenticate(engine, token).await.unwrap();
-    let permit = engine.room.take(client.credential, client.ends_at).unwrap();
+    let permit = engine
+        .room
+        .take(client.credential, client.ends_at, 1)
+        .unwrap();
     let deleting = engines.there.tokens.delete("default", &namespace, token);
     deleting.await.unwrap();
     timeout(PATIENCE, permit.revoked()).await.unwrap();
