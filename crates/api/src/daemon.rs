@@ -57,18 +57,11 @@ pub enum ApiStartError {
 pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiStartError> {
     let stop = process.stop.clone();
     let limits = files_needed(&config).raise_limit()?;
-    let connecting = Store::connect_pools(&config.pool, config.connect_patience);
-    let Some(stores) = stop.requested.run_until_cancelled(connecting).await else {
+    let connecting = connect(&config);
+    let Some(connected) = stop.requested.run_until_cancelled(connecting).await else {
         return Ok(());
     };
-    let stores = stores?;
-    Store::check_moves(&config.pool, &stores).await?;
-    check_durability(&config, &stores).await?;
-    let connecting = admin_store(&config, &stores);
-    let Some(admin_store) = stop.requested.run_until_cancelled(connecting).await else {
-        return Ok(());
-    };
-    let admin_store = admin_store?;
+    let (stores, admin_store) = connected?;
     let threads = ServingThreads::start(config.threads.into()).map_err(ApiStartError::Threads)?;
     let public = Listener::bind("public", "listen", config.listen, limits).await?;
     let public = public.on_threads(&threads);
@@ -182,6 +175,16 @@ async fn close_waiters(app: Arc<App>, stop: CancellationToken) -> Instant {
     Instant::now()
 }
 
+/// Connects to all pools and to the store of tokens and limits, and checks them. Each step waits for up to `connect_patience`.
+async fn connect(config: &ApiConfig) -> Result<(BTreeMap<String, Store>, Store), ApiStartError> {
+    let patience = config.connect_patience;
+    let stores = Store::connect_pools(&config.pool, patience).await?;
+    Store::check_moves(&config.pool, &stores, patience).await?;
+    check_durability(config, &stores).await?;
+    let admin_store = admin_store(config, &stores).await?;
+    Ok((stores, admin_store))
+}
+
 /// Checks that the Redis of each pool can confirm every durability that the settings request of it.
 async fn check_durability(
     config: &ApiConfig,
@@ -189,7 +192,9 @@ async fn check_durability(
 ) -> Result<(), PoolError> {
     for (pool, store) in stores {
         for durability in config.durability.required_at(pool, &config.pool) {
-            let checked = store.check_durability(durability).await;
+            let checked = store
+                .check_durability_within(durability, config.connect_patience)
+                .await;
             checked.map_err(|source| PoolError {
                 pool: pool.clone(),
                 source,

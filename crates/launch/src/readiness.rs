@@ -9,7 +9,7 @@ use tidegate_store::{Store, StoreError};
 const REPLACED: &str =
     "Redis was emptied or replaced, see \"Redis was replaced\" in docs/operating.md";
 
-/// Returns a check that pings a Redis deployment, and that it has the data that this process connected to. `name` is its
+/// Returns a check that a Redis deployment takes writes, and that it has the data that this process connected to. `name` is its
 /// public name, such as `pool default`.
 #[must_use]
 pub fn redis_check(name: impl Into<String>, store: Store) -> HealthCheck {
@@ -21,9 +21,9 @@ pub fn redis_check(name: impl Into<String>, store: Store) -> HealthCheck {
     HealthCheck::new(name, move || {
         let (store, layout) = (store.clone(), Arc::clone(&layout));
         async move {
-            // Both are sent at once. A failed ping ends the wait for the other answer.
+            // Both are sent at once. A failed check ends the wait for the other answer.
             let found = async { Ok(store.has_other_layout().await) };
-            let checked = tokio::try_join!(store.ping(), found);
+            let checked = tokio::try_join!(store.check_writable(), found);
             let ((), has_other_layout) = checked.map_err(|error| public_reason(&error))?;
             layout.outcome(has_other_layout)
         }

@@ -58,7 +58,8 @@ impl Store {
         let (time, sent_at) = (redis::cmd("TIME"), Instant::now());
         let answer = session.command::<(u64, u64)>(&time).await;
         server.measures.record_call("TIME", sent_at, answer.is_ok());
-        let (seconds, micros) = answer.inspect_err(|error| link.report_failure(error))?;
+        let (seconds, micros) =
+            answer.inspect_err(|error| link.report_failure(Some(&server), error))?;
         Ok(seconds * 1000 + micros / 1000)
     }
 
@@ -112,7 +113,7 @@ impl Store {
         read_value(self.exchange(name, destination, query).await?.0)
     }
 
-    /// Makes a call, and waits for the reply within the timeouts. Fails earlier if the sentinels report another master.
+    /// Makes a call, and waits for the reply within the timeouts. Fails earlier if another server becomes the master.
     /// Records the call in the metrics as `name`, and reports an error to the link.
     pub(crate) async fn exchange<T>(
         &self,
@@ -122,11 +123,17 @@ impl Store {
     ) -> Result<(T, SentCall), StoreError> {
         let sent_at = Instant::now();
         let wait = self.inner.config.command_timeout + destination.patience();
-        let mut moves = destination.moves();
+        let sent_to = destination.server().cloned();
+        let abandoned = async {
+            match &sent_to {
+                Some(server) => server.abandoned().await,
+                None => std::future::pending().await,
+            }
+        };
         let answer = tokio::select! {
             biased;
             answer = bounded(wait, call(&mut destination)) => answer,
-            () = moves.changed_and_drained() => Err(StoreError::unreachable("the master changed before it replied")),
+            () = abandoned => Err(StoreError::unreachable("the master changed before it replied")),
         };
         let server = destination.server().cloned();
         if let Some(server) = &server {
@@ -136,7 +143,8 @@ impl Store {
             if let (Some(server), true) = (&server, error.may_be_a_restart()) {
                 server.barriers.history.forget();
             }
-            self.inner.link.report_failure(error);
+            let link = &self.inner.link;
+            link.report_failure(server.as_deref(), error);
         })?;
         Ok((answer, SentCall { server, sent_at }))
     }

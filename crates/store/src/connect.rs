@@ -52,8 +52,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Connects as [`Store::connect`] does. While the server does not reply, or is not ready, it retries every second
-    /// for up to `patience`.
+    /// Connects as [`Store::connect`] does. While a server does not reply, is loading its data, or is a replica, it
+    /// retries every second for up to `patience`.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -70,20 +70,28 @@ impl Store {
         config: &StoreConfig,
         patience: Duration,
     ) -> Result<Self, ConnectError> {
-        let deadline = Instant::now() + patience;
-        loop {
-            match Self::connect(config).await {
-                Err(ConnectError::Unavailable(error))
-                    if Instant::now() + CONNECT_PAUSE < deadline =>
-                {
-                    tracing::warn!(
-                        pool, server = %addresses(config), %error,
-                        "waiting for redis; retrying in {CONNECT_PAUSE:?}"
-                    );
-                    sleep(CONNECT_PAUSE).await;
-                }
-                connected => return connected,
+        with_patience(pool, config, patience, async || Self::connect(config).await).await
+    }
+}
+
+/// Repeats an attempt every second, for up to `patience`, while a server is unavailable.
+pub(crate) async fn with_patience<T>(
+    pool: Option<&str>,
+    config: &StoreConfig,
+    patience: Duration,
+    attempt: impl AsyncFn() -> Result<T, ConnectError>,
+) -> Result<T, ConnectError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match attempt().await {
+            Err(ConnectError::Unavailable(error)) if Instant::now() + CONNECT_PAUSE < deadline => {
+                tracing::warn!(
+                    pool, server = %addresses(config), %error,
+                    "waiting for redis; retrying in {CONNECT_PAUSE:?}"
+                );
+                sleep(CONNECT_PAUSE).await;
             }
+            outcome => return outcome,
         }
     }
 }

@@ -11,7 +11,7 @@ pub enum ConnectError {
     /// The server does not meet the requirements. Retrying does not help.
     #[error(transparent)]
     Refused(#[from] ServerCheckError),
-    /// The server does not reply, or is not ready. Retrying may help.
+    /// The server does not reply, is loading its data, or is a replica. Retrying may help.
     #[error(transparent)]
     Unavailable(StoreError),
 }

@@ -35,10 +35,15 @@ pub enum Unavailable {
     /// no primary. The call was not executed.
     #[error("not ready")]
     NotReady,
-    /// The server refuses writes: it is a replica (`READONLY`), cannot write to its disk (`MISCONF`), or has too few
-    /// replicas (`NOREPLICAS`).
-    #[error("refuses writes")]
-    WritesRefused,
+    /// The server takes no writes, since it is a replica (`READONLY`, `MASTERDOWN`): another server is the master.
+    #[error("refuses writes: it is a replica")]
+    IsReplica,
+    /// The server takes no writes, since it cannot write to its disk (`MISCONF`).
+    #[error("refuses writes: it cannot write to its disk")]
+    DiskFailed,
+    /// The server takes no writes, since fewer replicas than `min-replicas-to-write` are connected (`NOREPLICAS`).
+    #[error("refuses writes: too few replicas are connected")]
+    TooFewReplicas,
     /// The server has reached `maxmemory` (`OOM`).
     #[error("out of memory")]
     OutOfMemory,
@@ -48,6 +53,17 @@ pub enum Unavailable {
     /// User or password are wrong, or the user lacks a right.
     #[error("forbidden")]
     Forbidden,
+}
+
+impl Unavailable {
+    /// Whether the server refuses every write, without regard to its size.
+    #[must_use]
+    pub const fn refuses_writes(self) -> bool {
+        matches!(
+            self,
+            Self::IsReplica | Self::DiskFailed | Self::TooFewReplicas
+        )
+    }
 }
 
 impl StoreError {
@@ -85,6 +101,11 @@ impl StoreError {
         }
     }
 
+    /// Whether the server is a replica, so that another server is the master.
+    pub(crate) fn is_from_replica(&self) -> bool {
+        self.reason() == Some(Unavailable::IsReplica)
+    }
+
     /// Whether there was no reply, so that the outcome of the call is unknown.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.reason() == Some(Unavailable::Unreachable)
@@ -120,10 +141,7 @@ impl StoreError {
     pub fn is_rejected_at_once(&self) -> bool {
         match self {
             // The first write of a script is refused.
-            Self::Unavailable {
-                reason: Unavailable::WritesRefused,
-                ..
-            } => true,
+            Self::Unavailable { reason, .. } if reason.refuses_writes() => true,
             // A missing right that a script meets may be that for a later write.
             Self::Unavailable {
                 reason: Unavailable::Forbidden,
@@ -135,8 +153,12 @@ impl StoreError {
 
     /// Whether the server may have been restarted or replaced by another one.
     pub(crate) const fn may_be_a_restart(&self) -> bool {
-        use Unavailable::{NotReady, Unreachable, WritesRefused};
-        matches!(self.reason(), Some(Unreachable | NotReady | WritesRefused))
+        use Unavailable::{NotReady, Unreachable};
+        match self.reason() {
+            Some(Unreachable | NotReady) => true,
+            Some(reason) => reason.refuses_writes(),
+            None => false,
+        }
     }
 
     pub(crate) fn corrupt(what: impl Into<String>) -> Self {
@@ -153,21 +175,23 @@ impl From<InvalidRecord> for StoreError {
 impl From<RedisError> for StoreError {
     fn from(error: RedisError) -> Self {
         let reason = match error.kind() {
-            ErrorKind::Server(ServerErrorKind::ReadOnly) => Unavailable::WritesRefused,
+            ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => {
+                Unavailable::IsReplica
+            }
             ErrorKind::Server(
                 ServerErrorKind::BusyLoading
                 | ServerErrorKind::TryAgain
                 | ServerErrorKind::Moved
                 | ServerErrorKind::Ask
-                | ServerErrorKind::ClusterDown
-                | ServerErrorKind::MasterDown,
+                | ServerErrorKind::ClusterDown,
             ) => Unavailable::NotReady,
             ErrorKind::Server(ServerErrorKind::NoPerm) | ErrorKind::AuthenticationFailed => {
                 Unavailable::Forbidden
             }
             ErrorKind::Server(_) | ErrorKind::Extension => match error.code() {
                 Some("OOM") => Unavailable::OutOfMemory,
-                Some("MISCONF" | "NOREPLICAS") => Unavailable::WritesRefused,
+                Some("MISCONF") => Unavailable::DiskFailed,
+                Some("NOREPLICAS") => Unavailable::TooFewReplicas,
                 Some("BUSY") => Unavailable::NotReady,
                 Some("NOAUTH" | "WRONGPASS" | "NOPERM") => Unavailable::Forbidden,
                 _ => return Self::Corrupt(error.to_string()),
@@ -196,11 +220,7 @@ mod tests {
     #[test]
     fn a_right_that_a_script_lacks_is_no_rejection_at_once() {
         for (reason, detail, is_rejected) in [
-            (
-                Unavailable::WritesRefused,
-                "READONLY: You can't write",
-                true,
-            ),
+            (Unavailable::IsReplica, "READONLY: You can't write", true),
             (
                 Unavailable::Forbidden,
                 "NOAUTH: Authentication required.",

@@ -34,6 +34,7 @@ mod script_call;
 mod server_buckets;
 mod server_check;
 mod server_figures;
+mod server_info;
 mod server_times;
 mod sizes;
 mod store;
@@ -45,6 +46,7 @@ mod until_durable;
 mod verbs;
 mod waiter_id;
 mod workers;
+mod write_probe;
 
 pub use api_keys::{
     ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, DamagedApiKey,

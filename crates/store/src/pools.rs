@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::config::StoreConfig;
+use crate::connect::with_patience;
 use crate::connect_error::ConnectError;
 use crate::error::StoreError;
-use crate::server_check::info;
+use crate::server_info::ServerInfo;
 use crate::store::Store;
 
 /// Maximum number of connections to one Redis deployment: up to 3 for each primary, up to 4 for each durability,
@@ -45,13 +46,14 @@ impl Store {
     }
 
     /// Checks that no pool moves (`migrate_to`) to a pool in the same database of the same Redis, even if their
-    /// addresses differ.
+    /// addresses differ. While a server is unavailable, it retries every second for up to `patience`.
     ///
     /// # Errors
     /// The first pool that does, or whose Redis does not reply.
     pub async fn check_moves(
         pools: &BTreeMap<String, StoreConfig>,
         stores: &BTreeMap<String, Self>,
+        patience: Duration,
     ) -> Result<(), PoolError> {
         for (pool, config) in pools {
             let Some(target) = &config.migrate_to else {
@@ -60,7 +62,8 @@ impl Store {
             let (Some(from), Some(to)) = (stores.get(pool), stores.get(target)) else {
                 continue;
             };
-            let checked = from.check_is_apart_from(to, target).await;
+            let check = async || from.check_is_apart_from(to, target).await;
+            let checked = with_patience(Some(pool), config, patience, check).await;
             checked.map_err(|source| PoolError {
                 pool: pool.clone(),
                 source,
@@ -85,10 +88,10 @@ impl Store {
         let mut databases = BTreeSet::new();
         for server in self.inner.link.servers() {
             let session = server.session(self.inner.config.command_timeout);
-            let answer = info(&session).await?;
+            let info = ServerInfo::read(&session, &["server"]).await?;
             let database = server.client.get_connection_info().redis_settings().db();
             // A server without a run id, for example behind a proxy that hides it, is not compared.
-            databases.extend(answer.get("run_id").map(|id| (id.clone(), database)));
+            databases.extend(info.run_id().map(|id| (id.to_owned(), database)));
         }
         Ok(databases)
     }

@@ -25,6 +25,8 @@ pub(crate) struct LazyScript {
 /// An assembled script and its verb.
 pub(crate) struct VerbScript {
     pub(crate) verb: &'static str,
+    /// Whether a server that takes no writes refuses it.
+    pub(crate) writes: bool,
     script: Script,
 }
 
@@ -72,10 +74,11 @@ impl LazyScript {
                 true => text.replacen(ALLOW_OOM, "", 1),
                 false => text,
             };
-            let script = Script::new(&text);
+            let flags = text.lines().next().unwrap_or_default();
             Arc::new(VerbScript {
                 verb: self.verb,
-                script,
+                writes: !flags.contains("no-writes"),
+                script: Script::new(&text),
             })
         };
         let (width, first) = self.first.get_or_init(|| (slots, assembled()));

@@ -182,6 +182,9 @@ impl Call<'_> {
     ) -> Result<(Reply, SentCall), StoreError> {
         let verb = self.script.verb;
         let (answer, written) = self.store.exchange(verb, destination, query).await?;
+        if let (Some(server), true) = (&written.server, self.script.writes) {
+            server.record_write();
+        }
         Ok((Reply::new(answer)?, written))
     }
 }

@@ -7,15 +7,12 @@ use tidegate_core::keys;
 
 use crate::config::{StoreConfig, UnsafeServer};
 use crate::connect_error::{ConnectError, ServerCheckError};
-use crate::error::StoreError;
 use crate::link::server::TimedConnection;
 use crate::permissions;
+use crate::server_info::ServerInfo;
 
 /// Redis 7.0 introduced script flags. With them consume and ack work at `maxmemory`.
 const VERSION_MIN: (u32, u32) = (7, 0);
-
-/// The fields of `INFO`.
-pub(crate) type Info = HashMap<String, String>;
 
 /// Rejects a server that does not meet the requirements, or denies a right. Settings that only cost memory are logged
 /// as warnings.
@@ -23,12 +20,13 @@ pub(crate) async fn check(
     session: &TimedConnection<'_>,
     config: &StoreConfig,
 ) -> Result<(), ConnectError> {
-    let info = info(session).await?;
-    let version = info.get("redis_version").map_or("unknown", String::as_str);
+    let info = ServerInfo::read(session, &[]).await?;
+    info.check_master()?;
+    let version = info.get("redis_version").unwrap_or("unknown");
     if parse_version(version).is_none_or(|found| found < VERSION_MIN) {
         return Err(ServerCheckError::TooOld(version.to_owned()).into());
     }
-    let is_node = info.get("cluster_enabled").map(String::as_str) == Some("1");
+    let is_node = info.get("cluster_enabled") == Some("1");
     if is_node && config.cluster.is_empty() {
         return Err(ServerCheckError::NodeOfCluster.into());
     }
@@ -59,7 +57,7 @@ pub(crate) async fn check_successor(session: &TimedConnection<'_>, config: &Stor
     {
         tracing::error!(
             ?found,
-            "the new master does not have this deployment's data: check which server the sentinels promoted"
+            "the new master does not have this deployment's data: check which server was promoted"
         );
     }
 }
@@ -72,21 +70,13 @@ pub(crate) fn layout(config: &StoreConfig) -> String {
     format!("layout={LAYOUT_VERSION} buckets={buckets} slot_ms={slot_ms}")
 }
 
-pub(crate) async fn info(session: &TimedConnection<'_>) -> Result<Info, StoreError> {
-    let text: String = session.command(&redis::cmd("INFO")).await?;
-    let fields = text.lines().filter_map(|line| {
-        let (key, value) = line.trim_end().split_once(':')?;
-        Some((key.to_owned(), value.to_owned()))
-    });
-    Ok(fields.collect())
-}
-
 /// What may lose jobs on this server.
-pub(crate) fn risks(info: &Info) -> impl Iterator<Item = ServerCheckError> {
+pub(crate) fn risks(info: &ServerInfo) -> impl Iterator<Item = ServerCheckError> {
     let unsafe_value = |key, safe| info.get(key).filter(|value| *value != safe);
-    let no_file = unsafe_value("aof_enabled", "1").map(|_| ServerCheckError::NoAppendOnlyFile);
+    let no_file = unsafe_value("aof_enabled", "1").filter(|_| !info.is_loading());
+    let no_file = no_file.map(|_| ServerCheckError::NoAppendOnlyFile);
     let policy = unsafe_value("maxmemory_policy", "noeviction");
-    let evicts = policy.cloned().map(ServerCheckError::Evicts);
+    let evicts = policy.map(|policy| ServerCheckError::Evicts(policy.to_owned()));
     no_file.into_iter().chain(evicts)
 }
 

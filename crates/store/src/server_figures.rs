@@ -6,7 +6,8 @@ use futures_util::future::join_all;
 use tidegate_core::keys;
 
 use crate::connect_error::ServerCheckError;
-use crate::server_check::{Info, info, layout, risks};
+use crate::server_check::{layout, risks};
+use crate::server_info::ServerInfo;
 use crate::store::Store;
 
 /// Sums of the figures of all Redis servers that have keys. A figure that a server does not report counts as 0.
@@ -40,7 +41,7 @@ impl Store {
         let figures = servers.into_iter().map(|server| async move {
             let database = server.client.get_connection_info().redis_settings().db();
             let session = server.session(limit);
-            let answer = info(&session).await.ok()?;
+            let answer = ServerInfo::read(&session, &[]).await.ok()?;
             Some(read(&answer, database))
         });
         let (figures, has_other_layout) = tokio::join!(join_all(figures), self.has_other_layout());
@@ -80,7 +81,7 @@ fn sum(figures: Vec<ServerFigures>) -> ServerFigures {
     sum
 }
 
-fn read(info: &Info, database: i64) -> ServerFigures {
+fn read(info: &ServerInfo, database: i64) -> ServerFigures {
     let number = |key: &str| {
         let value = info.get(key).and_then(|value| value.parse().ok());
         value.unwrap_or_default()
@@ -114,17 +115,17 @@ mod tests {
     #[test]
     fn key_figures_are_those_of_the_configured_database() {
         let answer = [
-            ("maxmemory", "1024"),
-            ("used_memory", "512"),
-            ("connected_clients", "3"),
-            ("blocked_clients", "1"),
-            ("aof_enabled", "0"),
-            ("maxmemory_policy", "allkeys-lru"),
-            ("db1", "keys=50,expires=10,avg_ttl=0"),
-            ("db11", "keys=6,expires=2,avg_ttl=0,subexpiry=0"),
-        ];
-        let answer = answer.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let figures = read(&answer.into(), 11);
+            "maxmemory:1024",
+            "used_memory:512",
+            "connected_clients:3",
+            "blocked_clients:1",
+            "aof_enabled:0",
+            "maxmemory_policy:allkeys-lru",
+            "db1:keys=50,expires=10,avg_ttl=0",
+            "db11:keys=6,expires=2,avg_ttl=0,subexpiry=0",
+        ]
+        .join("\r\n");
+        let figures = read(&ServerInfo::parse(&answer), 11);
         let expected = ServerFigures {
             max_mem_bytes: 1024,
             used_mem_bytes: 512,
@@ -137,7 +138,13 @@ mod tests {
             has_other_layout: None,
         };
         assert_eq!(figures, expected);
-        assert_eq!(read(&Info::new(), 0), ServerFigures::default());
+        assert_eq!(read(&ServerInfo::default(), 0), ServerFigures::default());
+    }
+
+    #[test]
+    fn a_server_that_loads_its_append_only_file_has_one() {
+        let loading = ServerInfo::parse("loading:1\r\naof_enabled:0\r\n");
+        assert_eq!(read(&loading, 0).without_append_only_file, 0);
     }
 
     #[test]

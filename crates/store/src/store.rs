@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use futures_util::future::try_join_all;
 use tidegate_core::keys::{BucketKeys, DeploymentKeys};
 use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 
 use crate::config::StoreConfig;
-use crate::error::StoreError;
 use crate::link::Link;
 use crate::waiter_id::WaiterId;
 
@@ -99,29 +96,5 @@ impl Store {
     /// Whether this deployment has the bucket of an id. Ids come from clients, so it may not.
     pub(crate) fn has_bucket_of(&self, id: JobId) -> bool {
         u32::from(id.bucket()) < self.buckets()
-    }
-
-    /// Sends `PING` to every server that has keys.
-    ///
-    /// # Errors
-    /// A server does not reply within the command timeout, or some slots of the cluster have no primary.
-    pub async fn ping(&self) -> Result<(), StoreError> {
-        let servers = self.inner.link.servers();
-        let pings = servers.into_iter().map(|server| async move {
-            let session = server.session(self.inner.config.command_timeout);
-            let (ping, began_at) = (redis::cmd("PING"), Instant::now());
-            let answer = session.command::<String>(&ping).await;
-            server
-                .measures
-                .record_call("PING", began_at, answer.is_ok());
-            answer.inspect_err(|error| self.inner.link.report_failure(error))
-        });
-        try_join_all(pings).await?;
-        match self.inner.link.is_complete() {
-            true => Ok(()),
-            false => Err(StoreError::not_ready(
-                "some slots of the cluster have no primary",
-            )),
-        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::connect::with_patience;
 use crate::connect_error::{ConnectError, ServerCheckError};
 use crate::durability::{Durability, DurabilityError};
 use crate::error::StoreError;
@@ -52,7 +53,7 @@ impl Store {
         let reply = server.read_replication_history(self.inner.config.command_timeout);
         match reply.await {
             Err(error) if error.is_unreachable() => {
-                self.inner.link.report_failure(&error);
+                self.inner.link.report_failure(Some(&server), &error);
                 Err(error)
             }
             // Without a history no durability is confirmed, but the jobs can be stored.
@@ -81,6 +82,20 @@ impl Store {
         } = receipt;
         let key = self.keys(bucket).barrier();
         server.barriers.wait(sent_at, key, wanted, timeout).await
+    }
+
+    /// Checks as [`Store::check_durability`] does. While a server is unavailable, it retries every second for up to
+    /// `patience`.
+    ///
+    /// # Errors
+    /// See [`Store::check_durability`].
+    pub async fn check_durability_within(
+        &self,
+        wanted: Durability,
+        patience: Duration,
+    ) -> Result<(), ConnectError> {
+        let check = async || self.check_durability(wanted).await;
+        with_patience(None, &self.inner.config, patience, check).await
     }
 
     /// Checks that the servers can confirm this durability. Logs a warning for a server that has too few replicas now.

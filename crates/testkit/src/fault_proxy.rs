@@ -1,9 +1,9 @@
 //! A TCP proxy that injects network faults.
 //!
 //! [`NetworkConditions`] applies to all connections until it is changed: delay, rate, stall, dropped bytes, separately for each
-//! direction. [`FaultProxy::cut`] and [`FaultProxy::make_half_open`] affect the connections that exist at that moment. The
-//! distance of the server is fixed at the start: unlike a delay of the weather, which also holds up all bytes behind,
-//! it is a pure latency and lets many pieces be in flight.
+//! direction. [`FaultProxy::cut`] and [`FaultProxy::make_half_open`] affect the connections that exist at that moment,
+//! [`FaultProxy::lead_to`] only later ones. The distance of the server is fixed at the start: unlike a delay of the weather,
+//! which also holds up all bytes behind, it is a pure latency and lets many pieces be in flight.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -73,7 +73,8 @@ pub struct FaultProxy {
 
 #[derive(Debug)]
 struct ProxyState {
-    target: SocketAddr,
+    /// The server of new connections.
+    target: watch::Sender<SocketAddr>,
     seed: u64,
     distance: Duration,
     weather: watch::Sender<NetworkConditions>,
@@ -107,7 +108,7 @@ impl FaultProxy {
         let listening = TcpListener::bind(address).await;
         let listener = listening.unwrap_or_else(|error| panic!("{address}: {error}"));
         let shared = Arc::new(ProxyState {
-            target,
+            target: watch::Sender::new(target),
             seed,
             distance,
             weather: watch::Sender::default(),
@@ -131,6 +132,12 @@ impl FaultProxy {
     /// Sets the state of the network.
     pub fn set(&self, weather: NetworkConditions) {
         self.shared.weather.send_replace(weather);
+    }
+
+    /// Makes new connections lead to another server. Existing ones stay, as behind a virtual address or a Service of
+    /// Kubernetes.
+    pub fn lead_to(&self, target: SocketAddr) {
+        self.shared.target.send_replace(target);
     }
 
     /// Resets all connections.
@@ -167,7 +174,8 @@ async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
 async fn connect(shared: Arc<ProxyState>, mut client: TcpStream, number: u64) {
     let mut cuts = shared.cuts.subscribe();
     // If the server is unreachable, the client sees a close.
-    let Ok(mut server) = TcpStream::connect(shared.target).await else {
+    let target = *shared.target.borrow();
+    let Ok(mut server) = TcpStream::connect(target).await else {
         return;
     };
     for stream in [&client, &server] {

@@ -75,7 +75,7 @@ pub use program::{
 };
 pub use queue::{PublishBuilder, QueueClient, ReceivedJob};
 pub use raw::RawHttp;
-pub use redis_control::{RedisControl, connect_to_redis};
+pub use redis_control::{NO_SERVER, RedisControl, connect_to_redis};
 pub use redis_server::{RedisOptions, WholeFile, start_redis};
 pub use seed::{print_figure, random, seed};
 pub use sentinel_group::SentinelGroup;

@@ -1,12 +1,17 @@
 //! Causes faults of a running Redis by its own commands.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+const POLL_PAUSE: Duration = Duration::from_millis(10);
+
+/// An address at which no server listens.
+pub const NO_SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 
 /// Connects to a Redis, and waits up to a minute for the connection and for each answer: the half a second that is the
 /// default of the client is too short on a loaded machine.
@@ -79,6 +84,52 @@ impl RedisControl {
         let mut pause = redis::cmd("CLIENT");
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let _: String = self.query(pause.arg("PAUSE").arg(time_ms).arg("ALL")).await;
+    }
+
+    /// Makes it hold back writes for this time (`CLIENT PAUSE … WRITE`), or until it becomes a replica.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn pause_writes(&mut self, time: Duration) {
+        let mut pause = redis::cmd("CLIENT");
+        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let _: String = self
+            .query(pause.arg("PAUSE").arg(time_ms).arg("WRITE"))
+            .await;
+    }
+
+    /// Ends a pause (`CLIENT UNPAUSE`).
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn resume_clients(&mut self) {
+        let _: String = self.query(redis::cmd("CLIENT").arg("UNPAUSE")).await;
+    }
+
+    /// Returns the position in its replication stream.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn replication_offset(&mut self) -> u64 {
+        let info = self.info().await;
+        // A replica reports what it has received as `slave_repl_offset`.
+        let offset = info
+            .get("slave_repl_offset")
+            .or(info.get("master_repl_offset"));
+        let offset = offset.and_then(|offset| offset.parse().ok());
+        offset.expect("redis reports its offset")
+    }
+
+    /// Waits until it has this position in its replication stream.
+    ///
+    /// # Panics
+    /// If that takes more than a minute.
+    pub async fn wait_until_at(&mut self, offset: u64) {
+        let deadline = Instant::now() + ANSWER_LIMIT;
+        while self.replication_offset().await < offset {
+            assert!(Instant::now() < deadline, "the replica stays behind");
+            tokio::time::sleep(POLL_PAUSE).await;
+        }
     }
 
     /// Sets `maxmemory` to the used memory plus `room_bytes`; `None` removes the limit. Without room the server stays full:
@@ -173,19 +224,69 @@ impl RedisControl {
         let _: String = self.query(redis::cmd("RENAME").arg(from).arg(to)).await;
     }
 
-    /// Makes it a replica of a port at which no server listens (`REPLICAOF`), or a master again.
+    /// Makes it a replica of this server (`REPLICAOF`), or a master. A replica of [`NO_SERVER`] keeps its data.
     ///
     /// # Panics
     /// If it does not answer.
-    pub async fn set_replica(&mut self, is_replica: bool) {
-        let (host, port) = if is_replica {
-            ("127.0.0.1", "1")
-        } else {
-            ("NO", "ONE")
+    pub async fn replicate(&mut self, master: Option<SocketAddr>) {
+        let (host, port) = match master {
+            Some(master) => (master.ip().to_string(), master.port().to_string()),
+            None => ("NO".to_owned(), "ONE".to_owned()),
         };
         let _: String = self
             .query(redis::cmd("REPLICAOF").arg(host).arg(port))
             .await;
+    }
+
+    /// Waits until it is a replica that has all data of its master.
+    ///
+    /// # Panics
+    /// If that takes more than a minute.
+    pub async fn wait_until_in_sync(&mut self) {
+        let deadline = Instant::now() + ANSWER_LIMIT;
+        loop {
+            let info = self.info().await;
+            let is_up = info.get("master_link_status").is_some_and(|it| it == "up");
+            if is_up
+                && info
+                    .get("master_sync_in_progress")
+                    .is_some_and(|it| it == "0")
+            {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the replica is not in sync: {info:?}"
+            );
+            tokio::time::sleep(POLL_PAUSE).await;
+        }
+    }
+
+    /// Returns the number of connections that have subscriptions.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn subscribers(&mut self) -> usize {
+        let mut list = redis::cmd("CLIENT");
+        let list: String = self.query(list.arg("LIST").arg("TYPE").arg("pubsub")).await;
+        list.lines().count()
+    }
+
+    /// Returns the number of connections of clients, without its own and those of replication.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn client_connections(&mut self) -> usize {
+        let mut connections = 0;
+        for kind in ["normal", "pubsub"] {
+            let mut list = redis::cmd("CLIENT");
+            let list: String = self.query(list.arg("LIST").arg("TYPE").arg(kind)).await;
+            let others = list
+                .lines()
+                .filter(|line| !line.contains("cmd=client|list"));
+            connections += others.count();
+        }
+        connections
     }
 
     async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> T {

@@ -65,7 +65,12 @@ impl Fleet {
 
     /// A queue with a new token, through the first API.
     pub(crate) async fn queue(&self, name: &str) -> QueueClient {
-        QueueClient::with_new_token(&self.apis[0], "default", "shop", name).await
+        self.queue_in("shop", name).await
+    }
+
+    /// The same in another namespace.
+    pub(crate) async fn queue_in(&self, namespace: &str, name: &str) -> QueueClient {
+        QueueClient::with_new_token(&self.apis[0], "default", namespace, name).await
     }
 
     pub(crate) fn daemons(&self) -> impl Iterator<Item = &Daemon> {

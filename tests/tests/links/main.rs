@@ -16,6 +16,7 @@ mod dead_shard;
 mod direct;
 mod durability;
 mod durability_failures;
+mod endpoint_switch;
 mod failover;
 mod fleet;
 mod lanes_beside;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_testkit::{
-    Answer, NativeClient, RawHttp, RedisControl, RedisOptions, Stack, eventually,
+    Answer, NO_SERVER, NativeClient, RawHttp, RedisControl, RedisOptions, Stack, eventually,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -124,7 +124,7 @@ async fn a_replica_refuses_publishes_and_nothing_is_stored() {
     let queue = stack.queue("q").await;
     client.publish("q", "key=a", "x").await.expect(201);
     let mut control = RedisControl::connect(&stack.redis.url()).await;
-    control.set_replica(true).await;
+    control.replicate(Some(NO_SERVER)).await;
     for options in ["", "key=b", "key=a&if_exists=replace"] {
         let refused = client.publish("q", options, "x").await.expect(503).json();
         let found = (&refused["code"], &refused["applied"]);
@@ -140,7 +140,7 @@ async fn a_replica_refuses_publishes_and_nothing_is_stored() {
     // The lmstfy wire does not say which.
     let refused = queue.raw("PUT", &queue.path()).await.expect(500);
     assert_eq!(refused.text(), r#"{"error":"internal error"}"#);
-    control.set_replica(false).await;
+    control.replicate(None).await;
     let held = client.get("/queues/q").await.expect(200).json();
     assert_eq!(held["jobs"]["ready"], 1, "{held}");
     stack.finish().await;

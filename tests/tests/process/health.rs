@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tidegate_testkit::{
-    Answer, Daemon, DaemonProgram, RawHttp, RedisControl, eventually, free_port, stop_when_logged,
+    Answer, Daemon, DaemonProgram, NO_SERVER, RawHttp, RedisControl, eventually, free_port,
+    stop_when_logged,
 };
 
 use crate::fixture::{DaemonFixture, LIMIT, ask, until_said, until_written};
@@ -121,6 +122,40 @@ async fn readyz_answers_503_while_redis_has_other_data() {
             "{log}"
         );
     }
+}
+
+#[tokio::test]
+async fn readyz_says_why_while_redis_refuses_writes() {
+    let fixture = DaemonFixture::new().await;
+    let file = fixture.write("own.toml", "[pool.default]\nbuckets = 8\n");
+    let flags = ["--config", &file];
+    let api = fixture.start(DaemonProgram::Api, &flags).await;
+    let pump = fixture.start(DaemonProgram::Pumpd, &flags).await;
+    let ports = [api.admin(), api.listen(), pump.admin()];
+    let until_all = async |status, reason: &str| {
+        for port in ports {
+            let said = until_readyz(port, status).await;
+            assert!(said.contains(reason), "{said}");
+        }
+    };
+    let mut redis = RedisControl::connect(&fixture.redis.url()).await;
+    until_all(200, "ready").await;
+    redis.replicate(Some(NO_SERVER)).await;
+    until_all(
+        503,
+        "pool default: redis is unavailable (refuses writes: it is a replica)",
+    )
+    .await;
+    redis.replicate(None).await;
+    until_all(200, "ready").await;
+    redis.configure("min-replicas-to-write", "1").await;
+    until_all(503, "(refuses writes: too few replicas are connected)").await;
+    redis.configure("min-replicas-to-write", "0").await;
+    until_all(200, "ready").await;
+    // Jobs are delivered and deleted while the memory is full.
+    redis.limit_memory(Some(0)).await;
+    ask(api.listen(), "PUT", "/api/ns/q", &[]).await;
+    until_all(200, "ready").await;
 }
 
 #[tokio::test]

@@ -22,4 +22,5 @@ mod service_manager;
 mod signals;
 mod spawned;
 mod stalled_log_reader;
+mod starts_early;
 mod threads;

@@ -360,7 +360,7 @@ async fn a_server_that_refuses_publishes_refuses_the_probe() {
     let lane = queue.lane(0);
     store.probe_publish(lane).await.unwrap();
     for (setting, refusing, reason) in [
-        ("min-replicas-to-write", "1", Unavailable::WritesRefused),
+        ("min-replicas-to-write", "1", Unavailable::TooFewReplicas),
         ("maxmemory", "1", Unavailable::OutOfMemory),
     ] {
         let mut set = redis::cmd("CONFIG");

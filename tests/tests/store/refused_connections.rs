@@ -24,7 +24,7 @@ async fn a_temporarily_missing_database_is_selected_again() {
     let store = Store::connect(&config).await.unwrap();
     tokio::task::block_in_place(|| restart_with(&mut redis, "1"));
     eventually("the database is refused", PATIENCE, async || {
-        match store.ping().await {
+        match store.check_writable().await {
             Err(StoreError::Unavailable {
                 reason: Unavailable::Forbidden,
                 ..
@@ -35,13 +35,16 @@ async fn a_temporarily_missing_database_is_selected_again() {
     .await;
     // Each of these calls may reconnect.
     for _ in 0..20 {
-        assert!(store.ping().await.is_err());
+        assert!(store.check_writable().await.is_err());
         sleep(Duration::from_millis(50)).await;
     }
     tokio::task::block_in_place(|| restart_with(&mut redis, "16"));
     let back_at = Instant::now();
     eventually("the database is selected", PATIENCE, async || {
-        store.ping().await.map_err(|error| error.to_string())
+        store
+            .check_writable()
+            .await
+            .map_err(|error| error.to_string())
     })
     .await;
     let took = back_at.elapsed();

@@ -192,8 +192,5 @@ const fn is_refused_write(error: &StoreError) -> bool {
     let StoreError::Unavailable { reason, .. } = error else {
         return false;
     };
-    matches!(
-        reason,
-        Unavailable::WritesRefused | Unavailable::OutOfMemory
-    )
+    reason.refuses_writes() || matches!(reason, Unavailable::OutOfMemory)
 }

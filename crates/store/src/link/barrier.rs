@@ -16,6 +16,7 @@ mod barrier_connection;
 mod history;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -53,10 +54,12 @@ pub(crate) struct Barriers {
     history_permits: Arc<Semaphore>,
     /// Senders to the tasks that collect publishes, by durability.
     queues: Mutex<HashMap<Durability, mpsc::UnboundedSender<BarrierWaiter>>>,
+    /// Set when a barrier reached a replica.
+    is_misled: Arc<AtomicBool>,
 }
 
 impl Barriers {
-    pub(super) fn new(client: Client, waits: Timeouts) -> Self {
+    pub(super) fn new(client: Client, waits: Timeouts, is_misled: Arc<AtomicBool>) -> Self {
         Self {
             client,
             runtime: Handle::current(),
@@ -64,6 +67,7 @@ impl Barriers {
             history: Arc::default(),
             history_permits: Arc::new(Semaphore::new(1)),
             queues: Mutex::default(),
+            is_misled,
         }
     }
 
@@ -142,6 +146,7 @@ impl Barriers {
             wanted,
             history: Arc::clone(&self.history),
             slack: self.waits.command,
+            is_misled: Arc::clone(&self.is_misled),
         })
     }
 }

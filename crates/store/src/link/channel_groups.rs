@@ -23,18 +23,14 @@ pub(crate) struct ChannelGroup {
 impl Link {
     /// The current servers of these channels. A channel whose slot has no server is left out.
     pub(crate) fn channel_groups(&self, channels: &[String]) -> ChannelGroups {
-        let one = |server: &Arc<StoreServer>| {
-            vec![ChannelGroup {
-                server: Arc::clone(server),
-                channels: channels.to_vec(),
-            }]
-        };
         let (shares, moves) = match self {
-            Self::Direct(server) => (one(server), ServerChanges::Never),
-            Self::Sentinel { master, .. } => {
-                let mut moves = master.clone();
-                let shares = one(&moves.borrow_and_update());
-                (shares, ServerChanges::OfMaster(moves))
+            Self::Master { server, .. } => {
+                let mut moves = server.clone();
+                let share = ChannelGroup {
+                    server: Arc::clone(&moves.borrow_and_update()),
+                    channels: channels.to_vec(),
+                };
+                (vec![share], ServerChanges::OfMaster(moves))
             }
             Self::Cluster(cluster) => {
                 let (topology, moves) = cluster.topology();

@@ -55,6 +55,8 @@ pub(crate) struct RedisConnection {
     checking: Mutex<()>,
     /// Whether the server rejected the last connection, which is logged once.
     is_refused: AtomicBool,
+    /// Number of calls that found the connection closed. Afterwards it may lead to another server.
+    breaks: AtomicU64,
 }
 
 struct CurrentConnection {
@@ -110,7 +112,12 @@ impl RedisConnection {
             pending: AtomicUsize::new(0),
             checking: Mutex::new(()),
             is_refused: AtomicBool::new(false),
+            breaks: AtomicU64::new(0),
         }
+    }
+
+    pub(super) fn breaks(&self) -> u64 {
+        self.breaks.load(Ordering::Relaxed)
     }
 
     /// Sends a command once, and waits for its reply. An error reply of the server is a value; `Err` is an error of the
@@ -133,6 +140,15 @@ impl RedisConnection {
             answers.await
         };
         self.call(send).await
+    }
+
+    /// Sends a command that does not count as a use: a connection without other calls stays idle, so the next call checks
+    /// it first.
+    pub(super) async fn probe(&self, command: &Cmd) -> RedisResult<Value> {
+        let current = self.connection_to_use();
+        let mut connection = current.connection.clone();
+        let answer = in_runtime(&self.runtime, connection.send_packed_command(command)).await;
+        self.record_result(&current, answer)
     }
 
     async fn call<T>(
@@ -171,15 +187,14 @@ impl RedisConnection {
             Ok(answer) => {
                 let now_us = self.micros(Instant::now());
                 self.replied_at_us.store(now_us, Ordering::Relaxed);
-                if self.is_refused.load(Ordering::Relaxed)
-                    && self.is_refused.swap(false, Ordering::Relaxed)
-                {
-                    tracing::info!(server = %self.client.get_connection_info().addr(), "redis accepts connections again");
-                }
+                self.record_acceptance();
                 Ok(answer)
             }
             // The library reconnects.
-            Err(error) if error.is_io_error() => Err(error),
+            Err(error) if error.is_io_error() => {
+                self.breaks.fetch_add(1, Ordering::Relaxed);
+                Err(error)
+            }
             Err(error) => {
                 self.record_rejection(current);
                 if !self.is_refused.swap(true, Ordering::Relaxed) {
@@ -190,6 +205,14 @@ impl RedisConnection {
                 }
                 Err(refused(error))
             }
+        }
+    }
+
+    /// Records that the server accepts logins.
+    pub(super) fn record_acceptance(&self) {
+        if self.is_refused.load(Ordering::Relaxed) && self.is_refused.swap(false, Ordering::Relaxed)
+        {
+            tracing::info!(server = %self.client.get_connection_info().addr(), "redis accepts connections again");
         }
     }
 

@@ -8,17 +8,15 @@ use redis::{Cmd, Pipeline, RedisFuture, Value};
 
 use super::cluster::ClusterCall;
 use super::kinds::Link;
-use super::moves::ServerChanges;
 use super::server::StoreServer;
 
 /// The server that has the key of a call. On a cluster it follows redirections.
 pub(crate) enum Destination {
-    /// To this server, until the master changes.
+    /// To this server.
     Straight {
         server: Arc<StoreServer>,
         /// Whether it uses the connection for large transfers.
         is_large: bool,
-        moves: ServerChanges,
     },
     /// To the node of a cluster that accepts it.
     Routed(ClusterCall),
@@ -28,18 +26,11 @@ impl Link {
     /// The destination of a call on this key. On a cluster the call may wait up to `patience` while the slot of the key
     /// moves or has no primary.
     pub(crate) fn destination(&self, key: &str, patience: Duration) -> Destination {
-        let straight = |server: Arc<StoreServer>, moves| Destination::Straight {
-            server,
-            is_large: false,
-            moves,
-        };
         match self {
-            Self::Direct(server) => straight(Arc::clone(server), ServerChanges::Never),
-            Self::Sentinel { master, .. } => {
-                let mut moves = master.clone();
-                let server = Arc::clone(&moves.borrow_and_update());
-                straight(server, ServerChanges::OfMaster(moves))
-            }
+            Self::Master { server, .. } => Destination::Straight {
+                server: Arc::clone(&server.borrow()),
+                is_large: false,
+            },
             Self::Cluster(cluster) => Destination::Routed(cluster.call(key, patience)),
         }
     }
@@ -60,15 +51,6 @@ impl Destination {
         match self {
             Self::Straight { server, .. } => Some(server),
             Self::Routed(passage) => passage.server(),
-        }
-    }
-
-    /// Notifies when the master has changed, so that no reply is expected any more.
-    pub(crate) fn moves(&self) -> ServerChanges {
-        match self {
-            Self::Straight { moves, .. } => moves.clone(),
-            // A passage handles this itself.
-            Self::Routed(_) => ServerChanges::Never,
         }
     }
 

@@ -6,7 +6,7 @@ use tidegate_core::hash_slot::hash_slot;
 use tokio::sync::{Notify, watch};
 
 use super::cluster::Cluster;
-use super::follow::MasterFollower;
+use super::follow::{MasterFollower, MasterSource};
 use super::link_config::LinkConfig;
 use super::server::StoreServer;
 use crate::config::StoreConfig;
@@ -16,11 +16,9 @@ use crate::error::StoreError;
 /// The servers of a deployment, by kind.
 #[derive(Debug)]
 pub(crate) enum Link {
-    /// One fixed server.
-    Direct(Arc<StoreServer>),
-    /// The master of a group of servers that sentinels monitor.
-    Sentinel {
-        master: watch::Receiver<Arc<StoreServer>>,
+    /// The master: the server at the address in the settings, or the one that the sentinels report.
+    Master {
+        server: watch::Receiver<Arc<StoreServer>>,
         /// Wakes the follower, because the master may have changed.
         look: Arc<Notify>,
     },
@@ -31,19 +29,17 @@ pub(crate) enum Link {
 impl Link {
     /// Connects as configured.
     pub(crate) async fn open(config: &StoreConfig) -> Result<Self, ConnectError> {
-        match LinkConfig::new(config).map_err(ConnectError::BadConfig)? {
-            LinkConfig::Direct(endpoint) => Ok(Self::Direct(Arc::new(endpoint.connect().await?))),
-            LinkConfig::Sentinel(sentinels, access) => {
-                let look = Arc::new(Notify::new());
-                let master =
-                    MasterFollower::start(config, sentinels, access, Arc::clone(&look)).await?;
-                Ok(Self::Sentinel { master, look })
-            }
+        let source = match LinkConfig::new(config).map_err(ConnectError::BadConfig)? {
+            LinkConfig::Direct(endpoint) => MasterSource::Address(endpoint),
+            LinkConfig::Sentinel(sentinels, access) => MasterSource::sentinels(sentinels, access),
             LinkConfig::Cluster(seeds, access) => {
                 let cluster = Cluster::open(config, seeds, access).await?;
-                Ok(Self::Cluster(Arc::new(cluster)))
+                return Ok(Self::Cluster(Arc::new(cluster)));
             }
-        }
+        };
+        let look = Arc::new(Notify::new());
+        let server = MasterFollower::start(config, source, Arc::clone(&look)).await?;
+        Ok(Self::Master { server, look })
     }
 
     /// Whether keys are on several servers, and may move between them.
@@ -54,7 +50,7 @@ impl Link {
     /// Whether every slot has a reachable server.
     pub(crate) fn is_complete(&self) -> bool {
         match self {
-            Self::Direct(_) | Self::Sentinel { .. } => true,
+            Self::Master { .. } => true,
             Self::Cluster(cluster) => cluster.topology().0.is_whole(),
         }
     }
@@ -62,8 +58,7 @@ impl Link {
     /// All servers that have keys.
     pub(crate) fn servers(&self) -> Vec<Arc<StoreServer>> {
         match self {
-            Self::Direct(server) => vec![Arc::clone(server)],
-            Self::Sentinel { master, .. } => vec![Arc::clone(&master.borrow())],
+            Self::Master { server, .. } => vec![Arc::clone(&server.borrow())],
             Self::Cluster(cluster) => cluster.topology().0.servers(),
         }
     }
@@ -71,8 +66,7 @@ impl Link {
     /// The server that has a key; `None` if no reachable server does.
     pub(crate) fn server_of(&self, key: &str) -> Option<Arc<StoreServer>> {
         match self {
-            Self::Direct(server) => Some(Arc::clone(server)),
-            Self::Sentinel { master, .. } => Some(Arc::clone(&master.borrow())),
+            Self::Master { server, .. } => Some(Arc::clone(&server.borrow())),
             Self::Cluster(cluster) => cluster.server_of(hash_slot(key.as_bytes())),
         }
     }
@@ -80,14 +74,16 @@ impl Link {
     /// Triggers an immediate check whether other servers have the keys now.
     pub(crate) fn refresh(&self) {
         match self {
-            Self::Direct(_) => {}
-            Self::Sentinel { look, .. } => look.notify_one(),
+            Self::Master { look, .. } => look.notify_one(),
             Self::Cluster(cluster) => cluster.refresh(),
         }
     }
 
-    /// Reports a failed call. If another server may have the keys now, this triggers an immediate check.
-    pub(crate) fn report_failure(&self, error: &StoreError) {
+    /// Reports a failed call to a server. If another server may have the keys now, this triggers an immediate check.
+    pub(crate) fn report_failure(&self, server: Option<&StoreServer>, error: &StoreError) {
+        if let (Some(server), true) = (server, error.is_from_replica()) {
+            server.mark_misled();
+        }
         if error.may_be_a_restart() {
             self.refresh();
         }

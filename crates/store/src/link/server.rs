@@ -2,23 +2,26 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::{Client, FromRedisValue, ProtocolVersion};
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::barrier::Barriers;
 use super::connection::RedisConnection;
 use super::host_port::HostPort;
 use super::upload_turns::{UploadTurn, UploadTurns};
-use super::waits::{Timeouts, bounded};
+use super::waits::{FAREWELL, Timeouts, bounded};
 use crate::call_metrics::CallMetrics;
 use crate::clocks::Clock;
 use crate::error::StoreError;
 use crate::script::VerbScript;
 
 /// A server to connect to.
+#[derive(Clone)]
 pub(crate) struct ServerEndpoint {
     pub(crate) client: Client,
     pub(super) waits: Timeouts,
@@ -41,6 +44,14 @@ pub(crate) struct StoreServer {
     pub(crate) clock: Clock,
     /// Its address, as in logs.
     pub(crate) address: Arc<str>,
+    /// The `run_id` of the server process when it was connected; `None` on a cluster, or if a proxy hides it.
+    pub(super) run_id: Option<String>,
+    /// Whether a connection led to a replica or to another server process. New connections to the address lead elsewhere.
+    is_misled: Arc<AtomicBool>,
+    /// Number of scripts that write and were executed. Each one shows that the server is a master.
+    writes: AtomicU64,
+    /// Cancelled when another server has taken its place, so that no reply is expected any more.
+    abandoned: CancellationToken,
 }
 
 /// A connection with a time limit for replies.
@@ -55,7 +66,8 @@ impl ServerEndpoint {
         let large_transfers =
             RedisConnection::lazy(self.client.clone(), config.clone(), self.waits)?;
         let opening = RedisConnection::open(self.client.clone(), config, self.waits);
-        let barriers = Barriers::new(self.client.clone(), self.waits);
+        let is_misled = Arc::new(AtomicBool::new(false));
+        let barriers = Barriers::new(self.client.clone(), self.waits, Arc::clone(&is_misled));
         let node = self.client.get_connection_info().addr().to_string();
         Ok(StoreServer {
             client: self.client,
@@ -67,6 +79,10 @@ impl ServerEndpoint {
             bulk_turn: Mutex::default(),
             barriers,
             clock: Clock::default(),
+            run_id: None,
+            is_misled,
+            writes: AtomicU64::new(0),
+            abandoned: CancellationToken::new(),
         })
     }
 }
@@ -83,6 +99,47 @@ impl StoreServer {
             true => &self.large_transfers,
             false => &self.connection,
         }
+    }
+
+    /// Whether its process had this `run_id` when it was connected.
+    pub(crate) fn has_run_id(&self, run_id: Option<&str>) -> bool {
+        self.run_id.as_deref() == run_id
+    }
+
+    /// Whether its process is known, so that connections that lead to another one can be detected.
+    pub(crate) const fn is_identified(&self) -> bool {
+        self.run_id.is_some()
+    }
+
+    /// Records that a connection led to a replica or to another server process.
+    pub(crate) fn mark_misled(&self) {
+        self.is_misled.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_misled(&self) -> bool {
+        self.is_misled.load(Ordering::Relaxed)
+    }
+
+    /// Records that a script that writes was executed.
+    pub(crate) fn record_write(&self) {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of writes, and the number of times that the connection of calls broke.
+    pub(super) fn writes_and_breaks(&self) -> (u64, u64) {
+        let writes = self.writes.load(Ordering::Relaxed);
+        (writes, self.connection.breaks())
+    }
+
+    /// Makes calls in flight fail soon: another server has taken its place.
+    pub(super) fn abandon(&self) {
+        self.abandoned.cancel();
+    }
+
+    /// Waits until another server has taken its place, and replies in flight have had time to arrive. Cancel safe.
+    pub(crate) async fn abandoned(&self) {
+        self.abandoned.cancelled().await;
+        sleep(FAREWELL).await;
     }
 
     /// Waits until an upload of this size may be sent on the connection for large transfers.

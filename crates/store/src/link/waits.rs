@@ -8,6 +8,9 @@ use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use crate::config::StoreConfig;
 use crate::error::StoreError;
 
+/// How long a reply in flight from a former server is still accepted.
+pub(super) const FAREWELL: Duration = Duration::from_millis(100);
+
 /// Time limits of connecting and of commands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {

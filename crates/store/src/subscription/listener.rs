@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Msg, PushInfo, PushKind, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Msg, PushInfo, PushKind, Value};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
 use crate::error::StoreError;
-use crate::link::{ChannelGroup, bounded};
+use crate::link::{ChannelGroup, StoreServer};
+use crate::server_info::{IDENTITY, ServerInfo};
 use crate::store::Store;
 
 /// Interval of `PING` on the connection. A subscriber sends no other command, so without it a server that has vanished
@@ -66,7 +67,9 @@ impl ChannelListener {
         let config = &self.store.inner.config;
         let (began_at, server) = (std::time::Instant::now(), &self.share.server);
         let subscribing = connect_and_subscribe(&self.share, config.connect_timeout);
-        let subscribed = bounded(config.command_timeout, subscribing).await;
+        let subscribed = timeout(config.command_timeout, subscribing).await;
+        let subscribed =
+            subscribed.unwrap_or_else(|_| Err(StoreError::timed_out(config.command_timeout)));
         server
             .measures
             .record_call("SSUBSCRIBE", began_at, subscribed.is_ok());
@@ -84,7 +87,7 @@ impl ChannelListener {
 async fn connect_and_subscribe(
     share: &ChannelGroup,
     connect_timeout: Duration,
-) -> RedisResult<(MultiplexedConnection, mpsc::UnboundedReceiver<PushInfo>)> {
+) -> Result<(MultiplexedConnection, mpsc::UnboundedReceiver<PushInfo>), StoreError> {
     #[expect(
         clippy::disallowed_methods,
         reason = "required by the client; emptied at once"
@@ -97,6 +100,7 @@ async fn connect_and_subscribe(
     let client = share.server.client_for_messages()?;
     let connecting = client.get_multiplexed_async_connection_with_config(&settings);
     let mut connection = connecting.await?;
+    check_server(&share.server, &mut connection).await?;
     // One command for each channel: each has its own reply, and only channels that have moved fail.
     let mut commands = redis::pipe();
     for channel in &share.channels {
@@ -109,6 +113,27 @@ async fn connect_and_subscribe(
         answer.extract_error()?;
     }
     Ok((connection, pushes))
+}
+
+/// Checks that the connection leads to the known server, and that it is a master: on another one, messages may be missing.
+async fn check_server(
+    server: &StoreServer,
+    connection: &mut MultiplexedConnection,
+) -> Result<(), StoreError> {
+    if !server.is_identified() {
+        return Ok(());
+    }
+    let mut command = redis::cmd("INFO");
+    let info: String = command.arg(&IDENTITY).query_async(connection).await?;
+    let info = ServerInfo::parse(&info);
+    info.check_master()?;
+    if server.has_run_id(info.run_id()) {
+        return Ok(());
+    }
+    server.mark_misled();
+    Err(StoreError::not_ready(
+        "the subscription reached another server than the calls",
+    ))
 }
 
 impl SubscriptionConnection {

@@ -7,7 +7,7 @@ use crate::store::Store;
 
 static LANE_CLOSE: LazyScript = script!("lane_close");
 static LANE_OPEN: LazyScript = script!("lane_open");
-static PUBLISH_PROBE: LazyScript = script!("publish_probe");
+static PUBLISH_PROBE: LazyScript = script!("write_probe").refused_without_memory();
 
 impl Store {
     /// Closes a lane in its bucket with the epoch of its queue's row if it holds no job, and returns whether it is

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use redis::{Cmd, FromRedisValue, RedisResult, Value};
@@ -42,6 +43,7 @@ pub(super) struct BarrierConnection {
     pub(super) history: Arc<ReplicationHistory>,
     /// How long a reply may take, in addition to the wait itself.
     pub(super) slack: Duration,
+    pub(super) is_misled: Arc<AtomicBool>,
 }
 
 /// The replies to the commands behind a barrier.
@@ -119,6 +121,9 @@ impl BarrierConnection {
         let mut passed = Err(StoreError::not_ready("no publish is waiting"));
         for key in keys.iter().take(BUCKETS_TRIED) {
             passed = self.barrier_at(key, wait).await;
+            if matches!(&passed, Err(error) if error.is_from_replica()) {
+                self.is_misled.store(true, Ordering::Relaxed);
+            }
             let reason = passed.as_ref().err().and_then(StoreError::reason);
             if reason != Some(Unavailable::NotReady) {
                 break;

@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep};
 use super::Cluster;
 use crate::link::connection::RedisConnection;
 use crate::link::host_port::HostPort;
-use crate::link::moves::FAREWELL;
 use crate::link::server::StoreServer;
+use crate::link::waits::FAREWELL;
 
 /// Pause before a call is sent again: first and maximum. Large calls are sent less often.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
