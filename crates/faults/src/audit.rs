@@ -37,7 +37,8 @@ pub struct Audits {
 
 /// Audits one deployment repeatedly.
 #[derive(Debug)]
-pub(crate) struct Auditor {
+pub(crate) struct Auditor<'a> {
+    test_cluster: &'a TestCluster,
     config: PathBuf,
     pools: &'static [&'static str],
     log: File,
@@ -45,17 +46,14 @@ pub(crate) struct Auditor {
     found: Verdict,
 }
 
-impl Auditor {
+impl<'a> Auditor<'a> {
     /// Writes the settings of the audits and their output to `folder`.
-    pub(crate) fn new(test_cluster: &TestCluster, folder: &Path) -> Self {
+    pub(crate) fn new(test_cluster: &'a TestCluster, folder: &Path) -> Self {
         let config = folder.join("audit.toml");
         let log = File::create(folder.join("audit.log")).expect("a file can be written");
-        let servers: Vec<_> = test_cluster.redis.standalone_addresses().collect();
-        let settings = test_cluster
-            .redis
-            .settings(DaemonProgram::Pumpd, AUDITOR, &servers);
-        std::fs::write(&config, settings).expect("a file can be written");
+        std::fs::write(&config, settings(test_cluster)).expect("a file can be written");
         Self {
+            test_cluster,
             config,
             pools: test_cluster.redis.pools(),
             log,
@@ -91,6 +89,12 @@ impl Auditor {
 
     /// Audits all pools. The error is the output of the audit.
     async fn try_audit(&mut self) -> Result<(), String> {
+        let redis = &self.test_cluster.redis;
+        if redis.standalone_addresses().next().is_some() {
+            // Audits use no proxy, and another server may be the master now.
+            let written = std::fs::write(&self.config, settings(self.test_cluster));
+            written.expect("a file can be written");
+        }
         for pool in self.pools {
             self.try_audit_of(pool).await?;
         }
@@ -118,6 +122,13 @@ impl Auditor {
     fn add_finding(&mut self, text: String) {
         self.found.add_finding(Defect::Orphan, now(), text);
     }
+}
+
+/// Returns the settings of audits.
+fn settings(test_cluster: &TestCluster) -> String {
+    let redis = &test_cluster.redis;
+    let servers: Vec<_> = redis.standalone_addresses().collect();
+    redis.settings(DaemonProgram::Pumpd, AUDITOR, &servers)
 }
 
 /// Whether a finding is that an uploaded payload would stay too long, after the clock of Redis was moved: it expires by

@@ -45,6 +45,10 @@ pub enum Class {
     MemoryInUse,
     /// Redis is killed and restarted so that it answers LOADING for seconds
     RedisLoading,
+    /// An API and a pump are killed and restarted while Redis answers LOADING
+    StartWhileLoading,
+    /// The address of Redis leads to another server, which becomes the master; old connections stay
+    EndpointSwitch,
     /// The disk of Redis's append-only file is full
     DiskFull,
     /// A failover, with sentinels or on a cluster: requested, or because the master is killed or paused
@@ -126,7 +130,7 @@ impl Class {
             Self::ApiKill | Self::RedisKill => 0..3000,
             Self::Failover | Self::Reshard => 6000..8000,
             Self::NetSilence => 2000..4000,
-            Self::RedisLoading => 1500..3500,
+            Self::RedisLoading | Self::StartWhileLoading => 1500..3500,
             Self::LanesRace => 8000..20_000,
             Self::Revocation => 2500..4000,
             Self::ShardAway | Self::TokensAway => 7000..10_000,
@@ -148,6 +152,8 @@ impl Class {
             Self::Reshard | Self::ShardAway | Self::TokensAway | Self::PumpCutOff => is_cluster,
             Self::RedisKill
             | Self::RedisLoading
+            | Self::StartWhileLoading
+            | Self::EndpointSwitch
             | Self::RedisClock
             | Self::RedisPause
             | Self::DiskFull

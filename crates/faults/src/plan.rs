@@ -182,11 +182,13 @@ impl Plan {
             false => without(classes, Class::PoolMove),
         };
         let faults = draw_faults(&mut random, &classes, seconds * 1000);
+        // Writes on the disk of the old server are lost as well.
+        let switches = faults.iter().any(|it| it.class == Class::EndpointSwitch);
         Self {
             seed,
             deployment,
             is_replicated: deployment.replicas() > 0 && random.random_bool(0.5),
-            is_synced: shape.random_bool(0.3) && is_one && options.has_waitaof,
+            is_synced: shape.random_bool(0.3) && is_one && options.has_waitaof && !switches,
             slot_ms: SLOTS_MS[shape.random_range(0..SLOTS_MS.len())],
             latencies_ms: draw_latencies(&mut shape, deployment, apis, pumps),
             has_second_redis: is_moving,

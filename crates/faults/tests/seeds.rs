@@ -58,6 +58,7 @@ async fn processes_and_connections_end() {
         Class::PumpKill,
         Class::NetReplies,
         Class::ClientCut,
+        Class::EndpointSwitch,
         Class::Upgrade,
     ];
     expect_no_findings(1, Deployment::Always, &classes).await;
@@ -124,6 +125,7 @@ async fn a_pool_moves_tokens_are_revoked_and_redis_loads() {
         Class::PoolMove,
         Class::Revocation,
         Class::RedisLoading,
+        Class::StartWhileLoading,
         Class::LanesRace,
         Class::RedisClock,
     ];

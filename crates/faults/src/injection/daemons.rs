@@ -13,7 +13,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(20);
 /// How long an API that stops keeps idle connections, in microseconds (`docs/http-api.md`).
 const API_LINGER: u64 = 300 * MS;
 /// `waiters.poll_interval` by default, in microseconds.
-const POLL_INTERVAL: u64 = 5000 * MS;
+pub(super) const POLL_INTERVAL: u64 = 5000 * MS;
 const HOUR_S: i64 = 3600;
 
 pub(super) fn choose_daemon<'a>(

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod daemons;
+mod endpoint;
 mod host;
 mod lanes;
 mod memory;
@@ -33,6 +34,8 @@ pub(crate) async fn inject(
         Class::Clock => daemons::set_clocks(test_cluster, fault).await,
         Class::RedisKill => redis::kill(test_cluster, fault).await,
         Class::RedisLoading => redis::load_slowly(test_cluster, fault).await,
+        Class::StartWhileLoading => redis::start_while_loading(test_cluster, fault).await,
+        Class::EndpointSwitch => endpoint::switch(test_cluster, fault).await,
         Class::RedisClock => redis::set_clock(test_cluster, fault).await,
         Class::RedisPause => redis::pause(test_cluster, fault).await,
         Class::RedisBusy => redis::pause_clients(test_cluster, fault).await,

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use tidegate_testkit::{RedisServer, limit_file_size};
+use tokio::runtime::Handle;
 
-use super::open_episode::{MS, OpenEpisode, RECOVERY, repeat_for};
+use super::daemons::{POLL_INTERVAL, choose_daemon};
+use super::open_episode::{MS, OpenEpisode, RECOVERY, TAKEOVER, repeat_for};
 use crate::fault::PlannedFault;
 use crate::history::{Episode, Span, now};
+use crate::plan::LEASE_MS;
 use crate::test_cluster::{RedisBackend, RedisServers, TestCluster};
 
 /// `timeout` of Redis. Longer than 2.5 s, since daemons do not check connections that were idle for less.
@@ -22,6 +25,8 @@ const DISK_ROOM_BYTES: u64 = 60_000;
 const RESUBSCRIBED: u64 = 1000 * MS;
 /// Largest jump. A run can become longer by this, since jobs that are published while the clock is ahead are due later.
 const CLOCK_JUMP_MAX_S: u32 = 40;
+/// Time until a Redis that was killed answers LOADING.
+const LOAD_BEGUN: Duration = Duration::from_millis(300);
 /// A test setting of Redis: how long it sleeps after each loaded command or key, in µs.
 const LOAD_DELAY: &str = "key-load-delay";
 
@@ -65,17 +70,56 @@ pub(super) async fn kill(test_cluster: &TestCluster, fault: &PlannedFault) -> Ve
 /// Redis answers LOADING for about the length of the fault, since each loaded command is delayed.
 pub(super) async fn load_slowly(test_cluster: &TestCluster, fault: &PlannedFault) -> Vec<Episode> {
     let open_episode = OpenEpisode::start(fault);
-    with_redis(test_cluster, fault, |redis| {
-        redis.kill();
-        let commands = commands_to_load(redis).max(1);
-        let delay_us = (fault.length_ms * 1000 / commands).max(1);
-        redis.set_for_next_start(LOAD_DELAY, &delay_us.to_string());
-        restart(redis);
-        redis.set_for_next_start(LOAD_DELAY, "0");
-    })
-    .await;
+    with_redis(test_cluster, fault, |redis| restart_slowly(redis, fault)).await;
     let episode = open_episode.end_excusing("redis killed, loading slowly".to_owned(), RECOVERY);
     vec![mark_possible_loss(&test_cluster.redis, episode)]
+}
+
+/// An API and a pump start while Redis answers LOADING, and wait for it. The doorbells of the API are lost, and other pumps
+/// take over from the pump.
+pub(super) async fn start_while_loading(
+    test_cluster: &TestCluster,
+    fault: &PlannedFault,
+) -> Vec<Episode> {
+    let open_episode = OpenEpisode::start(fault);
+    let api = choose_daemon(&test_cluster.apis, fault);
+    let pump = choose_daemon(&test_cluster.pumps, fault);
+    api.daemon.kill();
+    pump.daemon.kill();
+    let killed = now();
+    let runtime = Handle::current();
+    with_redis(test_cluster, fault, |redis| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| restart_slowly(redis, fault));
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "this thread may block, as another one does that starts Redis"
+            )]
+            runtime.block_on(async {
+                tokio::time::sleep(LOAD_BEGUN).await;
+                tokio::join!(api.daemon.restart(), pump.daemon.restart());
+            });
+        });
+    })
+    .await;
+    let what = format!("{} and {} started while redis loaded", api.name, pump.name);
+    let episode = open_episode.end_excusing(what, RECOVERY);
+    let taken_over = killed + (LEASE_MS * MS + TAKEOVER).max(POLL_INTERVAL + 1000 * MS);
+    let episode = Episode {
+        excuses_until: episode.excuses_until.max(taken_over),
+        ..episode
+    };
+    vec![mark_possible_loss(&test_cluster.redis, episode)]
+}
+
+/// Kills a Redis, and starts it so that it loads for about the length of the fault.
+fn restart_slowly(redis: &mut RedisServer, fault: &PlannedFault) {
+    redis.kill();
+    let commands = commands_to_load(redis).max(1);
+    let delay_us = (fault.length_ms * 1000 / commands).max(1);
+    redis.set_for_next_start(LOAD_DELAY, &delay_us.to_string());
+    restart(redis);
+    redis.set_for_next_start(LOAD_DELAY, "0");
 }
 
 /// Returns the approximate number of commands in its append-only file.

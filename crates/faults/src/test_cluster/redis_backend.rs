@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_testkit::cluster_group::PASSWORD;
@@ -56,7 +57,20 @@ pub(crate) struct StandaloneRedis {
     pub(crate) redis: Mutex<RedisServer>,
     /// Its clock, if the run moves it.
     pub(crate) clock: Option<WallClock>,
-    address: SocketAddr,
+    /// A replica that may become the server of the pool, if the run has this fault.
+    pub(crate) standby: Option<Mutex<RedisServer>>,
+    address: std::sync::Mutex<SocketAddr>,
+}
+
+impl StandaloneRedis {
+    fn address(&self) -> SocketAddr {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that another server stores the jobs now.
+    pub(crate) fn set_address(&self, address: SocketAddr) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = address;
+    }
 }
 
 impl RedisBackend {
@@ -89,13 +103,13 @@ impl RedisBackend {
         &self.servers
     }
 
-    /// Returns the addresses of the servers without replicas.
+    /// Returns the addresses of the servers that are reached without sentinels and cluster.
     pub(crate) fn standalone_addresses(&self) -> impl Iterator<Item = SocketAddr> {
         let alone: &[StandaloneRedis] = match &self.servers {
             RedisServers::Alone(servers) => servers,
             _ => &[],
         };
-        alone.iter().map(|server| server.address)
+        alone.iter().map(StandaloneRedis::address)
     }
 
     /// Returns the names of the pools.
@@ -264,7 +278,8 @@ fn daemon_names(plan: &Plan) -> impl Iterator<Item = String> {
 }
 
 async fn start_standalone(options: RedisOptions, plan: &Plan, folder: &Path) -> RedisServers {
-    let moves_clocks = plan.faults.iter().any(|it| it.class == Class::RedisClock);
+    let has = |class| plan.faults.iter().any(|it| it.class == class);
+    let (moves_clocks, switches) = (has(Class::RedisClock), has(Class::EndpointSwitch));
     let mut servers = Vec::new();
     for number in 0..=usize::from(plan.has_second_redis) {
         let clock = moves_clocks.then(|| WallClock::new(folder, &format!("redis-{number}")));
@@ -272,15 +287,32 @@ async fn start_standalone(options: RedisOptions, plan: &Plan, folder: &Path) -> 
             Some(clock) => options.clone().clock(clock),
             None => options.clone(),
         };
-        let starting = tokio::task::spawn_blocking(move || options.start());
-        let redis = starting.await.expect("redis starts");
+        let redis = start_server(options.clone()).await;
+        let standby = match switches {
+            true => Some(Mutex::new(start_replica(options, &redis).await)),
+            false => None,
+        };
         servers.push(StandaloneRedis {
-            address: redis.address(),
+            address: std::sync::Mutex::new(redis.address()),
             redis: Mutex::new(redis),
             clock,
+            standby,
         });
     }
     RedisServers::Alone(servers)
+}
+
+async fn start_server(options: RedisOptions) -> RedisServer {
+    let starting = tokio::task::spawn_blocking(move || options.start());
+    starting.await.expect("redis starts")
+}
+
+async fn start_replica(options: RedisOptions, master: &RedisServer) -> RedisServer {
+    let replica = start_server(options).await;
+    let mut control = RedisControl::connect(&replica.url()).await;
+    control.replicate(Some(master.address())).await;
+    control.wait_until_in_sync().await;
+    replica
 }
 
 async fn start_cluster(options: RedisOptions, plan: &Plan) -> RedisServers {
