@@ -34,6 +34,11 @@ pub const FILTER_BYTES_MAX: usize = 255;
 pub const ATTRIBUTES_MAX: usize = 32;
 /// The most attributes of the job of a schedule, which adds two to each job.
 pub const SCHEDULE_ATTRIBUTES_MAX: usize = ATTRIBUTES_MAX - 2;
+/// The most bytes of all attributes of a job as headers, percent-encoded. Common servers refuse more: Node.js takes 16 KiB
+/// of all headers, Apache 8 KiB of one.
+pub const ATTRIBUTES_BYTES_MAX: usize = 8 * 1_024;
+/// The most bytes of the attributes of the job of a schedule, which adds two to each job.
+pub const SCHEDULE_ATTRIBUTES_BYTES_MAX: usize = ATTRIBUTES_BYTES_MAX - 512;
 /// The most bytes of the name of an attribute.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
 /// The most bytes of the value of an attribute.

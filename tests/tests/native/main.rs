@@ -10,6 +10,7 @@ mod bad_requests;
 mod docs;
 mod explain;
 mod guide;
+mod headers;
 mod job_actions;
 mod job_lists;
 mod jobs;

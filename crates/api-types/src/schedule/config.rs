@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::input::{CheckedRequest, object, optional_object};
-use crate::limits::{ConfigurableLimits, SCHEDULE_ATTRIBUTES_MAX, SCHEDULE_PAYLOAD_BYTES_MAX};
+use crate::limits::{
+    ConfigurableLimits, SCHEDULE_ATTRIBUTES_BYTES_MAX, SCHEDULE_ATTRIBUTES_MAX,
+    SCHEDULE_PAYLOAD_BYTES_MAX,
+};
 use crate::problem::{InvalidRequest, ProblemCode};
 use crate::publish::{BatchItem, JobOptions};
 use crate::retry::RetryPolicyBody;
@@ -169,6 +172,7 @@ impl ScheduleJob {
             return Err(InvalidRequest::of_field(FIELD, detail));
         }
         let checked = attributes.check();
+        let checked = checked.and_then(|()| attributes.check_bytes(SCHEDULE_ATTRIBUTES_BYTES_MAX));
         checked.map_err(|invalid| InvalidRequest::from(invalid).at(FIELD))
     }
 
@@ -368,5 +372,20 @@ mod tests {
         let detail =
             "31 attributes; the job of a schedule has at most 30, since the schedule adds two";
         assert_eq!(refused.detail, detail);
+    }
+
+    #[test]
+    fn the_attributes_of_a_schedule_leave_room_for_those_that_it_adds() {
+        let job = |last: usize| {
+            let names = (0..7).map(|number| (format!("n{number}"), "v".repeat(1024)));
+            let names = names.chain([("last".to_owned(), "v".repeat(last))]);
+            let attributes = JobAttributes(names.collect());
+            json!({"job": {"payload": 1, "attributes": attributes}})
+        };
+        let of_seven = 7 * ("job-attr-n0: \r\n".len() + 1024);
+        let room = SCHEDULE_ATTRIBUTES_BYTES_MAX - of_seven - "job-attr-last: \r\n".len();
+        assert_eq!(check(&job(room)), Ok(()));
+        let refused = check(&job(room + 1)).unwrap_err();
+        assert_eq!(refused.field.as_deref(), Some("job.attributes"));
     }
 }

@@ -10,14 +10,17 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::limits::{ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_MAX};
+use crate::limits::{
+    ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX,
+};
 use crate::problem::InvalidValue;
 
 /// Names and values that travel with a job, apart from its payload.
 ///
 /// At most [`ATTRIBUTES_MAX`]. A name has 1 to [`ATTRIBUTE_NAME_BYTES_MAX`] bytes of lower-case letters, digits, `-`, `_`
 /// and `.`, so that it can be a header; a value has up to [`ATTRIBUTE_VALUE_BYTES_MAX`] bytes of UTF-8 without control
-/// characters. Names that begin with `:` are reserved for the server.
+/// characters. Names that begin with `:` are reserved for the server. As headers, all together have at most
+/// [`ATTRIBUTES_BYTES_MAX`] bytes.
 ///
 /// Requests check this with [`JobAttributes::check`]; what answers have is not checked, since jobs of the lmstfy wire
 /// follow other rules.
@@ -38,7 +41,7 @@ impl JobAttributes {
     /// Checks what a request has.
     ///
     /// # Errors
-    /// Too many attributes, or a name or value that is not allowed.
+    /// Too many attributes, a name or value that is not allowed, or more bytes than headers may have.
     pub fn check(&self) -> Result<(), InvalidValue> {
         if self.0.len() > ATTRIBUTES_MAX {
             let detail = format!(
@@ -49,7 +52,23 @@ impl JobAttributes {
         }
         self.0
             .iter()
-            .try_for_each(|(name, value)| check_attribute(name, value))
+            .try_for_each(|(name, value)| check_attribute(name, value))?;
+        self.check_bytes(ATTRIBUTES_BYTES_MAX)
+    }
+
+    /// Checks that they fit in the headers of a delivery.
+    ///
+    /// # Errors
+    /// They have more bytes as headers.
+    pub fn check_bytes(&self, bytes_max: usize) -> Result<(), InvalidValue> {
+        let bytes = Self::header_bytes(&self.0);
+        if bytes > bytes_max {
+            return Err(InvalidValue::new(format!(
+                "the attributes have {bytes} bytes as headers (percent-encoded); at most {bytes_max} are allowed, since \
+                 servers refuse longer headers: move large values to the payload"
+            )));
+        }
+        Ok(())
     }
 
     /// Adds the attribute of a header, if it is one: `Job-Attr-Tenant: a` is the attribute `tenant`.
@@ -133,7 +152,7 @@ impl PartialSchema for JobAttributes {
             .additional_properties(Some(RefOr::T(Schema::from(value))))
             .max_properties(Some(ATTRIBUTES_MAX))
             .description(Some(
-                "Names and values that travel with a job, apart from its payload.",
+                "Names and values that travel with a job, apart from its payload. At most 8 KiB as headers.",
             ))
             .into()
     }

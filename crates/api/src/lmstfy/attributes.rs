@@ -2,6 +2,8 @@
 //! present.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_api_types::limits::ATTRIBUTES_BYTES_MAX;
+use tidegate_api_types::values::JobAttributes;
 use tidegate_core::Attributes;
 
 use super::error::ApiError;
@@ -26,7 +28,7 @@ impl JobHeaders {
     /// headers with the same key is used.
     ///
     /// # Errors
-    /// More than 16 attributes are left.
+    /// More than 16 attributes are left, or they have more bytes than a delivery of the native API or a webhook has room for.
     pub(crate) fn read(headers: &HeaderMap) -> Result<Self, ApiError> {
         let switch = headers.get(SWITCH).map_or(&b""[..], HeaderValue::as_bytes);
         if !switch.eq_ignore_ascii_case(b"yes") {
@@ -49,6 +51,11 @@ impl JobHeaders {
         }
         if attributes.len() > COUNT_MAX {
             return Err(ApiError::TooManyAttributes);
+        }
+        // Bytes that are not UTF-8 become longer.
+        let shown = attributes.iter().map(|(name, value)| (name, value));
+        if JobAttributes::header_bytes(shown) > ATTRIBUTES_BYTES_MAX {
+            return Err(ApiError::AttributesTooLarge);
         }
         Ok(Self {
             versioned_id: true,
@@ -118,6 +125,23 @@ mod tests {
         assert_eq!(attributes, expected);
     }
 
+    /// Each byte that is not UTF-8 becomes a character of three bytes, and nine bytes as a header.
+    #[test]
+    fn all_attributes_together_fit_in_headers() {
+        let read = |value: &[u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(SWITCH, HeaderValue::from_static("yes"));
+            for number in 10..26 {
+                let name: HeaderName = format!("{PREFIX}{number}").parse().unwrap();
+                headers.insert(name, HeaderValue::from_bytes(value).unwrap());
+            }
+            JobHeaders::read(&headers).map(|read| read.attributes.len())
+        };
+        assert_eq!(read("\u{fc}".repeat(64).as_bytes()), Ok(16));
+        assert_eq!(read(&[0xff; 55]), Ok(16));
+        assert_eq!(read(&[0xff; 128]), Err(ApiError::AttributesTooLarge));
+    }
+
     proptest! {
         #[test]
         fn attributes_keep_their_limits_whatever_the_headers_say(
@@ -133,6 +157,7 @@ mod tests {
                 }
             }
             match JobHeaders::read(&headers) {
+                Err(ApiError::AttributesTooLarge) => {}
                 Err(refusal) => prop_assert!(refusal == ApiError::TooManyAttributes && lines.len() > COUNT_MAX),
                 Ok(extras) => {
                     prop_assert!(extras.attributes.len() <= COUNT_MAX);

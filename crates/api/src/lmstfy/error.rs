@@ -65,6 +65,8 @@ pub(crate) enum ApiError {
     NoTries,
     /// More attributes than a job may have.
     TooManyAttributes,
+    /// The attributes have more bytes than headers may have.
+    AttributesTooLarge,
     /// The body is longer than its limit.
     BodyTooLarge,
     /// The body did not arrive completely and in time.
@@ -183,6 +185,7 @@ impl ApiError {
             Self::TtlShorterThanDelay => (BAD, "ttl is shorter than delay"),
             Self::NoTries => (BAD, "tries shouldn't be zero"),
             Self::TooManyAttributes => (BAD, "too many attributes, cannot exceed 16"),
+            Self::AttributesTooLarge => (BAD, "attributes too large, cannot exceed 8192 bytes"),
             Self::BodyTooLarge => (TOO_LARGE, "body too large"),
             Self::BodyUnreadable => (BAD, "failed to read body"),
             Self::NotAnArray => (BAD, "request body should be an array of objects"),

@@ -8,7 +8,9 @@ use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use tidegate_api_types::consume::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
 use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::values::{JobAttributes, PayloadFormat, QueueOrder, TimestampMs};
+use tidegate_api_types::values::{
+    JobAttributes, PayloadFormat, QueueOrder, TimestampMs, header_text,
+};
 use tidegate_core::{Job, QueueKey, Scope};
 use tidegate_engine::{ActiveWorker, Delivery, LimitedAction, Permit, Source};
 use tidegate_service::traces::TraceParent;
@@ -279,11 +281,13 @@ fn raw(delivery: Delivery, span: Option<TraceParent>) -> Result<Response<Body>, 
         ("content-security-policy".to_owned(), "sandbox".to_owned()),
     ];
     headers.extend(span.map(|span| (TRACE_PARENT.to_owned(), span.to_string())));
-    headers.extend(key_of(job).map(|key| ("tidegate-key".to_owned(), key.to_string())));
-    let attributes = attributes_of(job).0.into_iter();
     headers.extend(
-        attributes.map(|(name, value)| (format!("{}{name}", JobAttributes::HEADER_PREFIX), value)),
+        key_of(job).map(|key| ("tidegate-key".to_owned(), header_text(key.as_str()).into())),
     );
+    headers.extend(attributes_of(job).0.iter().map(|(name, value)| {
+        let name = format!("{}{name}", JobAttributes::HEADER_PREFIX);
+        (name, header_text(value).into())
+    }));
     let payload: Bytes = job.body.clone();
     let mut response = Response::new(delivery_body(payload, delivery.shown()));
     for (name, value) in headers {

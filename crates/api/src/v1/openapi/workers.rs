@@ -39,7 +39,7 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
             "Reserve jobs",
             "Leases ready jobs of up to 16 queues to the worker, and waits for them if there are none. A job whose lease expires is \
              delivered again.\n\nWith `\"format\":\"raw\"` the body of the answer is the payload of one job, and the rest is in headers: \
-             `Tidegate-…`, and `Job-Attr-NAME` for each attribute.",
+             `Tidegate-…`, and `Job-Attr-NAME` for each attribute. Keys and attributes are percent-encoded UTF-8.",
         )
         .body(RequestShape::Json("ReserveBody"))
         .answers(&[
