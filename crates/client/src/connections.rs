@@ -7,27 +7,18 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Builder, Client as PooledClient, Error};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tidegate_interim_limit::InterimLimitConnector;
+use tidegate_http_pool::{HttpPool, RequestError, Resend};
 
 use crate::error;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// Shorter than the time after which servers usually close idle connections.
-const IDLE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Connections that are kept open between requests.
 #[derive(Debug)]
 pub(crate) enum Connections {
-    Plain(PooledClient<InterimLimitConnector<HttpConnector>, Full<Bytes>>),
+    Plain(HttpPool<HttpConnector>),
     #[cfg(feature = "tls")]
-    Tls(
-        PooledClient<
-            InterimLimitConnector<hyper_rustls::HttpsConnector<HttpConnector>>,
-            Full<Bytes>,
-        >,
-    ),
+    Tls(HttpPool<hyper_rustls::HttpsConnector<HttpConnector>>),
 }
 
 impl Connections {
@@ -37,7 +28,7 @@ impl Connections {
         http.set_nodelay(true);
         http.set_connect_timeout(Some(CONNECT_LIMIT));
         if !url.starts_with("https:") {
-            return Ok(Self::Plain(pool().build(InterimLimitConnector(http))));
+            return Ok(Self::Plain(HttpPool::new(http)));
         }
         http.enforce_http(false);
         with_tls(http)
@@ -46,21 +37,15 @@ impl Connections {
     pub(crate) async fn request(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, Error> {
+        resend: Resend,
+        limit: Duration,
+    ) -> Result<Response<Incoming>, RequestError> {
         match self {
-            Self::Plain(pool) => pool.request(request).await,
+            Self::Plain(pool) => pool.request(request, resend, limit).await,
             #[cfg(feature = "tls")]
-            Self::Tls(pool) => pool.request(request).await,
+            Self::Tls(pool) => pool.request(request, resend, limit).await,
         }
     }
-}
-
-fn pool() -> Builder {
-    let mut builder = PooledClient::builder(TokioExecutor::new());
-    builder
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_LIMIT);
-    builder
 }
 
 #[cfg(feature = "tls")]
@@ -74,9 +59,7 @@ fn with_tls(http: HttpConnector) -> Result<Connections, error::Error> {
         ))
     })?;
     let connector = builder.https_only().enable_http1().wrap_connector(http);
-    Ok(Connections::Tls(
-        pool().build(InterimLimitConnector(connector)),
-    ))
+    Ok(Connections::Tls(HttpPool::new(connector)))
 }
 
 #[cfg(not(feature = "tls"))]

@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tidegate_api_types::consume::ReserveBody;
 use tidegate_api_types::problem::{AppliedState, Problem};
+use tidegate_http_pool::{RequestError, Resend, retry_after};
+use tokio::time::timeout_at;
 
 use crate::connections::Connections;
 use crate::error::{Error, Rejection, RepeatSafety};
@@ -159,7 +161,7 @@ impl HttpTransport {
         let mut delays = self.limits.delays();
         let mut first_lost = None;
         loop {
-            let error = match self.send(call).await {
+            let error = match self.send(call, safety).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
@@ -203,17 +205,25 @@ impl HttpTransport {
     }
 
     /// Sends a request once. Answers other than a success are errors.
-    pub(crate) async fn send(&self, call: &HttpCall) -> Result<HttpReply, Error> {
-        let limit = self.time_limit.saturating_add(call.wait);
-        let answering = tokio::time::timeout(limit, self.exchange(call)).await;
-        let reply = answering.map_err(|_| Error::NoAnswer(limit))??;
+    pub(crate) async fn send(
+        &self,
+        call: &HttpCall,
+        safety: RepeatSafety,
+    ) -> Result<HttpReply, Error> {
+        let reply = self.exchange(call, safety).await?;
         if reply.status.is_success() {
             return Ok(reply);
         }
         Err(rejection(&reply))
     }
 
-    async fn exchange(&self, call: &HttpCall) -> Result<HttpReply, Error> {
+    async fn exchange(&self, call: &HttpCall, safety: RepeatSafety) -> Result<HttpReply, Error> {
+        let limit = self.time_limit.saturating_add(call.wait);
+        let begun = tokio::time::Instant::now();
+        let resend = match safety {
+            RepeatSafety::Repeatable => Resend::Allowed,
+            RepeatSafety::OnlyIfNotApplied => Resend::Forbidden,
+        };
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(format!("{}{}", self.base, call.path))
@@ -225,15 +235,11 @@ impl HttpTransport {
                 .headers_mut()
                 .insert(AUTHORIZATION, authorization.clone());
         }
-        let answer = self.connections.request(request).await.map_err(|error| {
-            if error.is_connect() {
-                Error::NotConnected(with_cause(&error).into())
-            } else {
-                Error::ConnectionBroken(with_cause(&error).into())
-            }
-        })?;
-        let (head, body) = answer.into_parts();
-        let body = Limited::new(body, call.answer_bytes_max).collect().await;
+        let answering = self.connections.request(request, resend, limit);
+        let (head, body) = answering.await?.into_parts();
+        let body = Limited::new(body, call.answer_bytes_max).collect();
+        let body = timeout_at(begun + limit, body).await;
+        let body = body.map_err(|_| Error::NoAnswer(limit))?;
         let body = body.map_err(|error| match error.is::<LengthLimitError>() {
             true => too_large(head.status, call.answer_bytes_max),
             false => Error::ConnectionBroken(error),
@@ -255,22 +261,18 @@ fn too_large(status: StatusCode, bytes_max: usize) -> Error {
     }
 }
 
-/// The errors of hyper name their causes only as sources.
-fn with_cause(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
+impl From<RequestError> for Error {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::NotConnected(cause) => Self::NotConnected(cause.into()),
+            RequestError::ConnectionBroken(cause) => Self::ConnectionBroken(cause.into()),
+            RequestError::TimedOut(limit) => Self::NoAnswer(limit),
+        }
     }
-    text
 }
 
 fn rejection(reply: &HttpReply) -> Error {
-    let seconds = reply.header(RETRY_AFTER.as_str());
-    let retry_after = seconds
-        .and_then(|text| text.parse().ok())
-        .map(Duration::from_secs);
+    let retry_after = retry_after(&reply.headers);
     match serde_json::from_slice::<Problem>(&reply.body) {
         Ok(problem) => Error::Rejected(Box::new(Rejection {
             problem,

@@ -11,15 +11,12 @@ const CLIENT: &str = "tidegate";
 /// also use the test kit and brokers.
 const LAYERS: [(&str, &[&str]); 23] = [
     ("crates/api-types", &[]),
-    ("crates/interim-limit", &[]),
-    ("crates/client", &["api-types", "interim-limit"]),
-    (
-        "crates/cli",
-        &["client", "interim-limit", "local-deployment"],
-    ),
+    ("crates/http-pool", &[]),
+    ("crates/client", &["api-types", "http-pool"]),
+    ("crates/cli", &["client", "http-pool", "local-deployment"]),
     ("crates/core", &[]),
     ("crates/store", &["core"]),
-    ("crates/service", &["interim-limit"]),
+    ("crates/service", &["http-pool"]),
     ("crates/launch", &["service", "store"]),
     ("crates/engine", &["core", "service", "store"]),
     (
@@ -31,7 +28,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("crates/loadgen", &["core", "store"]),
     (
         "crates/relayd",
-        &["client", "interim-limit", "launch", "service"],
+        &["client", "http-pool", "launch", "service"],
     ),
     ("crates/local-program", &[]),
     ("crates/local-redis", &["local-program"]),

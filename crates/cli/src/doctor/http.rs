@@ -7,24 +7,20 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client as PooledClient;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use rustls::{ClientConfig, RootCertStore};
 use serde::de::DeserializeOwned;
-use tidegate_interim_limit::InterimLimitConnector;
-use tokio::time::timeout;
+use tidegate_http_pool::{HttpPool, Resend};
+use tokio::time::{Instant, timeout_at};
 
 /// How long one request may take.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The most bytes of an answer that are read. The metrics of many queues are the largest.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-type ProbeClient = PooledClient<InterimLimitConnector<HttpsConnector<HttpConnector>>, Full<Bytes>>;
-
 /// A client for plain HTTP and for TLS.
 #[derive(Debug)]
-pub(super) struct HttpProbe(ProbeClient);
+pub(super) struct HttpProbe(HttpPool<HttpsConnector<HttpConnector>>);
 
 /// An answer with any status.
 #[derive(Debug)]
@@ -63,9 +59,7 @@ impl HttpProbe {
             }
         };
         let connector = builder.https_or_http().enable_http1().build();
-        Ok(Self(
-            PooledClient::builder(TokioExecutor::new()).build(InterimLimitConnector(connector)),
-        ))
+        Ok(Self(HttpPool::new(connector)))
     }
 
     /// Sends a GET.
@@ -76,7 +70,7 @@ impl HttpProbe {
     /// Sends a request once.
     ///
     /// # Errors
-    /// There is no answer, with all causes.
+    /// There is no answer.
     pub(super) async fn send(
         &self,
         url: &str,
@@ -88,19 +82,16 @@ impl HttpProbe {
         }
         let body = Full::new(Bytes::from_static(request.body.as_bytes()));
         let http = builder.body(body).map_err(|error| error.to_string())?;
-        let exchange = async {
-            let answer = self.0.request(http).await;
-            let (head, body) = answer.map_err(|error| causes(&error))?.into_parts();
-            let body = Limited::new(body, ANSWER_BYTES_MAX).collect();
-            let body = body.await.map_err(|error| causes(&*error))?;
-            Ok(ProbeAnswer {
-                status: head.status.as_u16(),
-                headers: head.headers,
-                body: body.to_bytes(),
-            })
-        };
-        let limited = timeout(LIMIT, exchange).await;
-        limited.unwrap_or_else(|_| Err(format!("no answer within {LIMIT:?}")))
+        let deadline = Instant::now() + LIMIT;
+        let answer = self.0.request(http, Resend::Allowed, LIMIT).await;
+        let (head, body) = answer.map_err(|error| error.to_string())?.into_parts();
+        let body = timeout_at(deadline, Limited::new(body, ANSWER_BYTES_MAX).collect()).await;
+        let body = body.map_err(|_| format!("no answer within {LIMIT:?}"))?;
+        Ok(ProbeAnswer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.map_err(|error| error.to_string())?.to_bytes(),
+        })
     }
 }
 
@@ -112,17 +103,6 @@ impl ProbeAnswer {
     pub(super) fn json<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_slice(&self.body).ok()
     }
-}
-
-/// The errors of hyper name their causes only as sources.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

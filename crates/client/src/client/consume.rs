@@ -23,7 +23,11 @@ impl Client {
     /// # Errors
     /// Those of requests.
     pub async fn reserve(&self, body: &ReserveBody) -> Result<ReserveAnswer, Error> {
-        self.transport.send(&HttpCall::reserve(body)?).await?.json()
+        let call = HttpCall::reserve(body)?;
+        self.transport
+            .send(&call, RepeatSafety::Repeatable)
+            .await?
+            .json()
     }
 
     /// Acknowledges jobs, up to 1,000. One outcome per job, in order.

@@ -7,7 +7,7 @@ use hyper::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::error::Error;
+use crate::error::{Error, RepeatSafety};
 use crate::repeat::RepeatLimits;
 use crate::transport::{HttpCall, HttpTransport};
 
@@ -29,6 +29,9 @@ pub(super) async fn create_key(admin: SocketAddr, namespace: &str) -> Result<Str
     let scopes = ["publish", "consume", "read", "admin"];
     let body = json!({"namespace": namespace, "scopes": scopes, "description": "tests"});
     let call = HttpCall::json(Method::POST, "/keys", &body)?;
-    let created: CreatedSecret = transport.send(&call).await?.json()?;
+    let created: CreatedSecret = transport
+        .send(&call, RepeatSafety::OnlyIfNotApplied)
+        .await?
+        .json()?;
     Ok(created.secret)
 }

@@ -11,7 +11,7 @@ use tidegate_api_types::values::DurationMs;
 use super::job::CancelReason;
 use super::leases::{HeldLease, LeaseTable};
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::{Error, RepeatSafety};
 use crate::transport::HttpCall;
 
 /// The shortest time that a touch may take.
@@ -88,7 +88,11 @@ async fn touch(client: &Client, due: &[(u64, HeldLease)]) -> Result<Vec<TouchIte
     let limit = (length / 3)
         .max(ANSWER_LIMIT_MIN)
         .min(client.transport.time_limit);
-    let answering = tokio::time::timeout(limit, client.transport.send(&call)).await;
+    let answering = tokio::time::timeout(
+        limit,
+        client.transport.send(&call, RepeatSafety::Repeatable),
+    )
+    .await;
     let answer: TouchAnswer = answering.map_err(|_| Error::NoAnswer(limit))??.json()?;
     Ok(answer.results)
 }

@@ -14,7 +14,7 @@ use super::execution::{RunContext, run_job};
 use super::job::RunningJob;
 use super::leases::HeldLease;
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::{Error, RepeatSafety};
 use crate::repeat::{RepeatDelays, RepeatLimits};
 use crate::transport::HttpCall;
 
@@ -243,7 +243,11 @@ async fn reserve(client: Client, request: ReserveBody, requested: usize) -> Rese
     let begin = Instant::now();
     let answer = async {
         let call = HttpCall::reserve(&request)?;
-        client.transport.send(&call).await?.json()
+        client
+            .transport
+            .send(&call, RepeatSafety::Repeatable)
+            .await?
+            .json()
     };
     let answer = answer.await;
     Reserved {

@@ -14,7 +14,7 @@ use tidegate_api_types::values::{DurationMs, LeaseText};
 use super::reply::JobReply;
 use super::settle::{Expiring, release_body};
 use crate::client::Client;
-use crate::error::Error;
+use crate::error::{Error, RepeatSafety};
 use crate::repeat::RepeatLimits;
 use crate::transport::HttpCall;
 
@@ -135,7 +135,12 @@ impl<'a> SettleCalls<'a> {
         let call = HttpCall::json(Method::POST, path, body)?;
         let mut delays = DELAYS.delays();
         loop {
-            let error = match self.client.transport.send(&call).await {
+            let error = match self
+                .client
+                .transport
+                .send(&call, RepeatSafety::Repeatable)
+                .await
+            {
                 Ok(reply) => return Ok(reply.json::<OutcomeList<O>>()?.results),
                 Err(error) => error,
             };

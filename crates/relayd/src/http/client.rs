@@ -11,18 +11,13 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
-use hyper_util::client::legacy::{Client, Error};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tidegate::api::relay::AddressGuard;
-use tidegate_interim_limit::InterimLimitConnector;
-use tokio::time::timeout;
+use tidegate_http_pool::{HttpPool, RequestError, Resend};
+use tokio::time::{Instant, timeout_at};
 
 use super::connector::LimitedConnector;
-
-/// Shorter than the time after which servers usually close idle connections.
-const IDLE_LIMIT: Duration = Duration::from_secs(20);
 
 /// How much of a longer body is read and dropped, to see whether it breaks off.
 const READ_MAX: usize = 1 << 20;
@@ -54,23 +49,9 @@ impl BoundedResponse {
     }
 }
 
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HttpError {
-    /// There is no connection: nothing was sent.
-    #[error("failed to connect: {0}")]
-    NotConnected(String),
-    /// The request may have arrived.
-    #[error("{0}")]
-    NoAnswer(String),
-}
-
-type HttpsWithLimits =
-    InterimLimitConnector<LimitedConnector<HttpsConnector<HttpConnector<GuardedResolver>>>>;
-
 /// A client with a pool of connections.
 pub(crate) struct HttpClient {
-    pool: Client<HttpsWithLimits, Full<Bytes>>,
+    pool: HttpPool<LimitedConnector<HttpsConnector<HttpConnector<GuardedResolver>>>>,
     guard: Option<AddressGuard>,
     body_max: usize,
 }
@@ -90,11 +71,8 @@ impl HttpClient {
             format!("failed to read the certificate authorities of this system: {error}; install the package ca-certificates")
         })?;
         let connector = builder.https_or_http().enable_http1().wrap_connector(http);
-        let mut pool = Client::builder(TokioExecutor::new());
-        pool.pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_LIMIT);
         Ok(Self {
-            pool: pool.build(InterimLimitConnector(LimitedConnector(connector))),
+            pool: HttpPool::new(LimitedConnector(connector)),
             guard,
             body_max,
         })
@@ -108,32 +86,23 @@ impl HttpClient {
         headers: HeaderMap,
         body: Bytes,
         limit: Duration,
-    ) -> Result<BoundedResponse, HttpError> {
+    ) -> Result<BoundedResponse, RequestError> {
         // The connector does not resolve a host that is an address.
         if let (Some(guard), Some(address)) = (&self.guard, host_address(uri))
             && !guard.allows(address)
         {
-            return Err(HttpError::NotConnected(refusal(address)));
+            return Err(RequestError::NotConnected(refusal(address)));
         }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri.clone();
         *request.headers_mut() = headers;
-        let connection = capture_connection(&mut request);
-        let answer = timeout(limit, self.answer(request)).await;
-        answer.unwrap_or_else(|_| {
-            let is_connected = connection.connection_metadata().is_some();
-            Err(match is_connected {
-                true => HttpError::NoAnswer(format!("no answer within {limit:?}")),
-                false => HttpError::NotConnected(format!("no connection within {limit:?}")),
-            })
-        })
-    }
-
-    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<BoundedResponse, HttpError> {
-        let response = self.pool.request(request).await.map_err(http_error)?;
+        let deadline = Instant::now() + limit;
+        // A job carries its id, and the other requests may be repeated.
+        let response = self.pool.request(request, Resend::Allowed, limit).await?;
         let (parts, body) = response.into_parts();
-        let (body, is_cut_off) = read_body(body, self.body_max).await?;
+        let body = timeout_at(deadline, read_body(body, self.body_max)).await;
+        let (body, is_cut_off) = body.map_err(|_| RequestError::TimedOut(limit))??;
         Ok(BoundedResponse {
             status: parts.status,
             headers: parts.headers,
@@ -144,11 +113,12 @@ impl HttpClient {
 }
 
 /// Up to so many bytes of a body, and whether it is longer.
-async fn read_body(mut body: Incoming, kept_max: usize) -> Result<(Bytes, bool), HttpError> {
+async fn read_body(mut body: Incoming, kept_max: usize) -> Result<(Bytes, bool), RequestError> {
     let (mut kept, mut read) = (BytesMut::new(), 0);
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| HttpError::NoAnswer(format!("the answer broke off: {error}")))?;
+        let frame = frame.map_err(|error| {
+            RequestError::ConnectionBroken(format!("the answer broke off: {error}"))
+        })?;
         let Some(data) = frame.data_ref() else {
             continue;
         };
@@ -174,19 +144,6 @@ pub(super) fn host_address(uri: &Uri) -> Option<IpAddr> {
 
 fn refusal(address: IpAddr) -> String {
     format!("the address {address} is not public; if it is meant, add it to allow_networks")
-}
-
-fn http_error(error: Error) -> HttpError {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = cause.to_string();
-        source = cause.source();
-    }
-    match error.is_connect() {
-        true => HttpError::NotConnected(text),
-        false => HttpError::NoAnswer(format!("no answer: {text}")),
-    }
 }
 
 /// Resolves names, and returns only addresses that the guard allows. The connection is made to one of these: a name that
@@ -231,6 +188,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
     use tidegate_testkit::endless_interim_answers;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -248,9 +206,9 @@ mod tests {
             sent.await.unwrap_err()
         };
         let error = send(format!("https://{address}")).await;
-        assert!(matches!(error, HttpError::NotConnected(_)), "{error:?}");
+        assert!(matches!(error, RequestError::NotConnected(_)), "{error:?}");
         let error = send(format!("http://{address}")).await;
-        assert!(matches!(error, HttpError::NoAnswer(_)), "{error:?}");
+        assert!(matches!(error, RequestError::TimedOut(_)), "{error:?}");
     }
 
     #[tokio::test]

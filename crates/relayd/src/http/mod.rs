@@ -3,4 +3,4 @@
 mod client;
 mod connector;
 
-pub(crate) use client::{BoundedResponse, HttpClient, HttpError};
+pub(crate) use client::{BoundedResponse, HttpClient};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{self, StreamExt};
-use tidegate::api::limits::ATTRIBUTES_MAX;
+use tidegate::api::limits::{ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX};
 use tidegate::api::relay::TidegateSinkConfig;
-use tidegate::api::values::QueueNameText;
+use tidegate::api::values::{JobAttributes, QueueNameText};
 use tidegate::{BatchJob, Client, Error, IfExists, RepeatLimits};
 use tokio::time::timeout;
 
@@ -16,6 +16,8 @@ use crate::job::{DeliveryOutcome, RelayJob};
 
 /// Payloads of one request. Base64 makes them longer by a third, and a server takes 8 MiB.
 const REQUEST_BYTES_MAX: usize = 4 << 20;
+/// The bytes of the attribute with a span, as a header.
+const TRACE_PARENT_BYTES: usize = 79;
 /// Requests with parts of a batch that are sent at the same time.
 const PARTS_AT_ONCE: usize = 2;
 
@@ -65,6 +67,8 @@ impl TidegateSink {
         let attributes = job.attributes.iter().filter(|(name, _)| !name.is_empty());
         // A trace is not worth a job: the sink takes no more attributes.
         let has_room = attributes.clone().count() < ATTRIBUTES_MAX
+            && JobAttributes::header_bytes(attributes.clone()) + TRACE_PARENT_BYTES
+                <= ATTRIBUTES_BYTES_MAX
             && !job.attributes.contains_key(TRACE_PARENT_HEADER);
         // A request has one header for all its jobs; the worker at the other end links to this attribute.
         let batch_job = match job.trace_parent().filter(|_| has_room) {

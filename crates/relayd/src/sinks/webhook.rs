@@ -7,13 +7,16 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
 use hmac::{Hmac, KeyInit, Mac};
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use sha2::Sha256;
+use tidegate::api::limits::ATTRIBUTES_BYTES_MAX;
 use tidegate::api::relay::{AddressGuard, WebhookConfig};
+use tidegate::api::values::{JobAttributes, header_text};
+use tidegate_http_pool::{RequestError, retry_after};
 
 use super::{ATTRIBUTE_HEADER, RelaySink, TRACE_PARENT_HEADER};
-use crate::http::{BoundedResponse, HttpClient, HttpError};
+use crate::http::{BoundedResponse, HttpClient};
 use crate::job::{DeliveryOutcome, RelayJob};
 
 /// How much of an answer is kept: its beginning becomes the error of the job.
@@ -52,56 +55,64 @@ impl WebhookSink {
         })
     }
 
-    fn headers(&self, job: &RelayJob, now: u64) -> HeaderMap {
+    /// # Errors
+    /// The attributes cannot be headers.
+    fn headers(&self, job: &RelayJob, now: u64) -> Result<HeaderMap, String> {
+        let bytes = JobAttributes::header_bytes(&job.attributes);
+        if bytes > ATTRIBUTES_BYTES_MAX {
+            return Err(format!(
+                "the attributes have {bytes} bytes as headers; at most {ATTRIBUTES_BYTES_MAX} are sent"
+            ));
+        }
         let mut headers = HeaderMap::new();
-        let mut add = |name: HeaderName, value: &str| {
-            if let Ok(value) = HeaderValue::from_str(value) {
-                headers.insert(name, value);
-            }
+        let mut add = |name: &str, value: &str| {
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| format!("{name:?} cannot be the name of a header"))?;
+            let value = HeaderValue::from_str(value)
+                .map_err(|_| format!("the value of the header {name} is not valid"))?;
+            headers.insert(name, value);
+            Ok::<_, String>(())
         };
-        add(USER_AGENT, concat!("tidegate/", env!("CARGO_PKG_VERSION")));
-        add(CONTENT_TYPE, &job.content_type);
-        add(HeaderName::from_static("webhook-id"), &job.id);
+        for (name, value) in &job.attributes {
+            add(&format!("{ATTRIBUTE_HEADER}{name}"), &header_text(value))?;
+        }
         add(
-            HeaderName::from_static("webhook-timestamp"),
-            &now.to_string(),
-        );
+            USER_AGENT.as_str(),
+            concat!("tidegate/", env!("CARGO_PKG_VERSION")),
+        )?;
+        add(CONTENT_TYPE.as_str(), &job.content_type)?;
+        add("webhook-id", &job.id)?;
+        add("webhook-timestamp", &now.to_string())?;
         if !self.secrets.is_empty() {
             let signatures = self
                 .secrets
                 .iter()
                 .map(|secret| sign(secret, &job.id, now, &job.payload));
             let signatures: Vec<String> = signatures.collect();
-            add(
-                HeaderName::from_static("webhook-signature"),
-                &signatures.join(" "),
-            );
+            add("webhook-signature", &signatures.join(" "))?;
         }
         if let Some(span) = job.trace_parent() {
-            add(HeaderName::from_static(TRACE_PARENT_HEADER), &span);
+            add(TRACE_PARENT_HEADER, &span)?;
         }
-        for (name, value) in &job.attributes {
-            let name = format!("{ATTRIBUTE_HEADER}{name}").to_ascii_lowercase();
-            if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
-                add(name, value);
-            }
-        }
-        headers
+        Ok(headers)
     }
 
     async fn deliver_one(&self, job: &RelayJob) -> DeliveryOutcome {
-        let headers = self.headers(job, unix_seconds());
+        let headers = match self.headers(job, unix_seconds()) {
+            Ok(headers) => headers,
+            Err(error) => return DeliveryOutcome::permanent(error),
+        };
         let payload = Bytes::clone(&job.payload);
         let answer = self
             .client
             .send(Method::POST, &self.uri, headers, payload, self.time_limit);
         match answer.await {
             Ok(answer) => outcome(&answer),
-            Err(HttpError::NotConnected(error)) => {
-                DeliveryOutcome::Unavailable(format!("failed to connect: {error}"))
+            Err(error @ RequestError::NotConnected(_)) => {
+                DeliveryOutcome::Unavailable(error.to_string())
             }
             // The job may be the cause, so this counts as a failure of the job.
-            Err(error @ HttpError::NoAnswer(_)) => DeliveryOutcome::rejected(error.to_string()),
+            Err(error) => DeliveryOutcome::rejected(error.to_string()),
         }
     }
 }
@@ -153,11 +164,16 @@ fn outcome(answer: &BoundedResponse) -> DeliveryOutcome {
         false => format!("status {status}: {body}"),
     };
     match status {
-        StatusCode::GONE => DeliveryOutcome::permanent(error),
+        StatusCode::GONE
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => DeliveryOutcome::permanent(error),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
             DeliveryOutcome::Rejected {
                 error,
-                retry_in: retry_after(&answer.headers),
+                // 0 is no delay: the retry policy has a pause.
+                retry_in: retry_after(&answer.headers)
+                    .filter(|delay| !delay.is_zero())
+                    .map(|delay| delay.min(RETRY_AFTER_MAX)),
                 is_permanent: false,
             }
         }
@@ -165,15 +181,10 @@ fn outcome(answer: &BoundedResponse) -> DeliveryOutcome {
     }
 }
 
-/// The delay in seconds. A date is ignored: the clocks of two machines differ. So is 0: the retry policy has a pause.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let seconds = seconds.parse().ok().filter(|seconds| *seconds > 0)?;
-    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
-}
-
 #[cfg(test)]
 mod tests {
+    use hyper::header::RETRY_AFTER;
+
     use super::*;
 
     /// The example of the specification's libraries.
@@ -189,6 +200,29 @@ mod tests {
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         for wrong in ["", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_", "whsec_*"] {
             assert!(decode_secret(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn attributes_that_cannot_be_headers_are_an_error_and_others_are_encoded() {
+        let config = serde_json::json!({"url": "https://hooks.example"});
+        let sink = WebhookSink::new(&serde_json::from_value(config).unwrap()).unwrap();
+        let headers = |name: &str, value: &str| {
+            let mut job = RelayJob::of_test("id");
+            job.attributes.insert(name.to_owned(), value.to_owned());
+            sink.headers(&job, 1)
+        };
+        let sent = headers("city", "Z\u{fc}rich").unwrap();
+        assert_eq!(sent["job-attr-city"], "Z%C3%BCrich");
+        let room = ATTRIBUTES_BYTES_MAX - "job-attr-a: \r\n".len();
+        assert!(headers("a", &"x".repeat(room)).is_ok());
+        for (name, value, error) in [
+            ("a", "x".repeat(room + 1), "8193 bytes as headers"),
+            ("a", "\u{fc}".repeat(room / 4), "bytes as headers"),
+            ("a b", String::new(), "cannot be the name of a header"),
+        ] {
+            let refused = headers(name, &value).unwrap_err();
+            assert!(refused.contains(error), "{refused}");
         }
     }
 
@@ -219,6 +253,22 @@ mod tests {
             (answer(302, None), rejected("302 Found", None, false)),
             (answer(404, None), rejected("404 Not Found", None, false)),
             (answer(410, None), rejected("410 Gone", None, true)),
+            (
+                answer(413, Some("7")),
+                rejected("413 Payload Too Large", None, true),
+            ),
+            (
+                answer(431, None),
+                rejected("431 Request Header Fields Too Large", None, true),
+            ),
+            (
+                answer(429, Some("Fri, 31 Dec 9999 23:59:59 GMT")),
+                rejected("429 Too Many Requests", Some(86_400), false),
+            ),
+            (
+                answer(503, Some("Sun, 06 Nov 1994 08:49:37 GMT")),
+                rejected("503 Service Unavailable", None, false),
+            ),
             (
                 answer(429, Some("7")),
                 rejected("429 Too Many Requests", Some(7), false),

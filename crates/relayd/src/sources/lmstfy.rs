@@ -17,7 +17,7 @@ use tidegate::api::relay::LmstfySourceConfig;
 use tokio::time::{Instant, sleep};
 
 use super::{FailedDelivery, RelaySource, SourceError, SourceJobs};
-use crate::http::{BoundedResponse, HttpClient, HttpError};
+use crate::http::{BoundedResponse, HttpClient};
 use crate::job::{RelayJob, SourceReceipt};
 
 /// The most jobs of one call.
@@ -98,7 +98,7 @@ impl LmstfySource {
             .client
             .send(method, &uri, headers, Bytes::new(), limit)
             .await;
-        answer.map_err(|error: HttpError| SourceError(error.to_string()))
+        answer.map_err(|error| SourceError(error.to_string()))
     }
 
     async fn consume(&self, max_jobs: usize) -> Result<SourceJobs, SourceError> {

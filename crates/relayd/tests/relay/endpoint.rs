@@ -31,8 +31,26 @@ impl Drop for WebhookEndpoint {
     }
 }
 
+/// What becomes of a connection after an answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AfterAnswer {
+    Keep,
+    /// It is closed at once.
+    Close,
+    /// It is closed when the next request begins.
+    CloseAtNextRequest,
+}
+
+/// Draws what becomes of the connection after each answer.
+pub(crate) type DrawAfterAnswer = Arc<dyn Fn() -> AfterAnswer + Send + Sync>;
+
 impl WebhookEndpoint {
     pub(crate) async fn start(address: SocketAddr) -> Self {
+        Self::start_with(address, Arc::new(|| AfterAnswer::Keep)).await
+    }
+
+    /// A server that closes connections, without saying so, as drawn.
+    pub(crate) async fn start_with(address: SocketAddr, draw: DrawAfterAnswer) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -40,7 +58,7 @@ impl WebhookEndpoint {
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let all = Arc::clone(&all);
-                tokio::spawn(serve(stream, all));
+                tokio::spawn(serve(stream, all, Arc::clone(&draw)));
             }
         });
         Self {
@@ -55,7 +73,7 @@ impl WebhookEndpoint {
     }
 }
 
-async fn serve(stream: TcpStream, all: Arc<Mutex<Vec<ReceivedRequest>>>) {
+async fn serve(stream: TcpStream, all: Arc<Mutex<Vec<ReceivedRequest>>>, draw: DrawAfterAnswer) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream).await {
         let answer = answer_to(&request.body);
@@ -69,6 +87,14 @@ async fn serve(stream: TcpStream, all: Arc<Mutex<Vec<ReceivedRequest>>>) {
         if stream.write_all(answer.as_bytes()).await.is_err() || breaks_off {
             return;
         }
+        match draw() {
+            AfterAnswer::Keep => {}
+            AfterAnswer::Close => return,
+            AfterAnswer::CloseAtNextRequest => {
+                let _ = stream.read_u8().await;
+                return;
+            }
+        }
     }
 }
 
@@ -77,6 +103,9 @@ fn answer_to(body: &str) -> Option<String> {
     let full = |head: &str| Some(format!("HTTP/1.1 {head}\r\nContent-Length: 5\r\n\r\nsorry"));
     match body {
         "410" => full("410 Gone"),
+        "413" => full("413 Payload Too Large"),
+        "431" => full("431 Request Header Fields Too Large"),
+        "date" => full("503 Service Unavailable\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT"),
         "429" => full("429 Too Many Requests\r\nRetry-After: 1000"),
         "now" => full("429 Too Many Requests\r\nRetry-After: 0"),
         "503" => full("503 Service Unavailable\r\nRetry-After: 1000"),

@@ -1,15 +1,17 @@
 //! Webhooks: what their answers do to jobs, signatures, and addresses that are not allowed.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use rand::RngExt;
 use serde_json::{Value, json};
 use sha2::Sha256;
-use tidegate_testkit::{eventually, free_port};
+use tidegate_testkit::{eventually, free_port, random};
 
-use crate::endpoint::{ANY_PORT, ReceivedRequest, WebhookEndpoint};
+use crate::endpoint::{ANY_PORT, AfterAnswer, ReceivedRequest, WebhookEndpoint};
 use crate::fixture::{LIMIT, QUEUE, RelayDaemon, RelayedQueue, SERVER, SHORT};
 
 fn sink(address: SocketAddr, more: &str) -> String {
@@ -51,7 +53,7 @@ fn check_requests(received: &[ReceivedRequest], ids: &[String]) {
 
 /// What a webhook answers, by the payload of the job; and then the state of the job, its least delay in seconds, and
 /// part of its error. A job that is done is not there.
-const ANSWERS: [(&str, &str, i64, &str); 13] = [
+const ANSWERS: [(&str, &str, i64, &str); 16] = [
     ("fine", "gone", 0, ""),
     (
         "500",
@@ -72,6 +74,19 @@ const ANSWERS: [(&str, &str, i64, &str); 13] = [
         "status 503 Service Unavailable: sorry",
     ),
     ("410", "dead", 0, "status 410 Gone: sorry"),
+    ("413", "dead", 0, "status 413 Payload Too Large: sorry"),
+    (
+        "431",
+        "dead",
+        0,
+        "status 431 Request Header Fields Too Large: sorry",
+    ),
+    (
+        "date",
+        "delayed",
+        24 * 3600,
+        "status 503 Service Unavailable: sorry",
+    ),
     ("redirect", "delayed", 3000, "status 302 Found: sorry"),
     ("silent", "delayed", 3000, "no answer within 1s"),
     ("half", "delayed", 3000, "the answer broke off"),
@@ -144,7 +159,7 @@ async fn the_answer_of_a_webhook_decides_about_its_job() {
     let status = relay.status().await;
     let counts = ["confirmed", "rejected", "dead", "unavailable", "held"]
         .map(|name| status[name].as_u64().unwrap());
-    assert_eq!(counts, [2, 10, 1, 0, 0], "{status}");
+    assert_eq!(counts, [2, 11, 3, 0, 0], "{status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,6 +217,48 @@ async fn jobs_wait_for_an_endpoint_that_is_down_and_no_failure_is_counted() {
             status["breaker"] == "closed"
         })
         .await;
+}
+
+/// A server that closes a connection after its answer, or when the next request arrives, has not received that request:
+/// no attempt is counted, and no job is rejected.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_closes_idle_connections_costs_no_attempt() {
+    let stack = SERVER.acquire().await;
+    let queue = RelayedQueue::new(&stack, "webhook-idle").await;
+    let policy = json!({"retry": {"every": "50m"}});
+    queue
+        .native
+        .call("PATCH", &format!("/queues/{QUEUE}/policy"), &policy)
+        .await
+        .expect(200);
+    let draws = Mutex::new(random("closes of connections"));
+    let draw = move || match draws.lock().unwrap().random_range(0..3) {
+        0 => AfterAnswer::Keep,
+        1 => AfterAnswer::Close,
+        _ => AfterAnswer::CloseAtNextRequest,
+    };
+    let endpoint = WebhookEndpoint::start_with(ANY_PORT, Arc::new(draw)).await;
+    let relay = RelayDaemon::start(&[
+        SHORT,
+        &queue.as_end("source", QUEUE),
+        &sink(endpoint.address, LOOPBACK),
+    ])
+    .await;
+    // The endpoint takes some smaller numbers for the statuses of its answers.
+    for begin in (1000..1600).step_by(100) {
+        queue.publish(begin..begin + 100).await;
+        relay
+            .status_has("the jobs are confirmed or rejected", |status| {
+                let of = |name: &str| status[name].as_u64().unwrap_or_default();
+                of("confirmed") + of("rejected") >= begin as u64 + 100 - 1000
+            })
+            .await;
+    }
+    let status = relay.status().await;
+    let counts =
+        ["confirmed", "rejected", "dead", "unavailable"].map(|name| status[name].as_u64().unwrap());
+    assert_eq!(counts, [600, 0, 0, 0], "{status}");
+    assert_eq!(endpoint.received().len(), 600);
 }
 
 /// The kernel accepts connections, and no process ever answers a handshake.

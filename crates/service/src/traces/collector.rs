@@ -11,13 +11,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Request, Response};
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use opentelemetry_http::{HttpClient, HttpError};
-use tidegate_interim_limit::InterimLimitConnector;
+use tidegate_http_pool::{HttpPool, Resend};
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::waiting_spans::REPORT_INTERVAL;
 use crate::LogLimit;
@@ -25,7 +23,7 @@ use crate::LogLimit;
 /// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-type SpansClient = Client<InterimLimitConnector<HttpsConnector<HttpConnector>>, Full<Bytes>>;
+type SpansClient = HttpPool<HttpsConnector<HttpConnector>>;
 
 /// Sends requests in the runtime of the process: they are made by a thread that has none.
 pub(super) struct CollectorClient {
@@ -51,7 +49,7 @@ impl CollectorClient {
             .enable_http1()
             .build();
         Ok(Self {
-            client: Client::builder(TokioExecutor::new()).build(InterimLimitConnector(connector)),
+            client: HttpPool::new(connector),
             runtime,
             limit,
             failures: Arc::new(FailureLog::new()),
@@ -71,8 +69,7 @@ impl HttpClient for CollectorClient {
         let (client, limit) = (self.client.clone(), self.limit);
         let failures = Arc::clone(&self.failures);
         let sending = self.runtime.spawn(async move {
-            let sent = timeout(limit, send(&client, request)).await;
-            let answer = sent.unwrap_or_else(|_| Err(format!("no answer within {limit:?}").into()));
+            let answer = send(&client, request, limit).await;
             match &answer {
                 Ok(answer) if answer.status().is_success() => failures.succeeded(),
                 Ok(answer) => failures.failed(&format!("status {}", answer.status())),
@@ -84,9 +81,17 @@ impl HttpClient for CollectorClient {
     }
 }
 
-async fn send(client: &SpansClient, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-    let (head, body) = client.request(request.map(Full::new)).await?.into_parts();
-    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await?;
+async fn send(
+    client: &SpansClient,
+    request: Request<Bytes>,
+    limit: Duration,
+) -> Result<Response<Bytes>, HttpError> {
+    let deadline = Instant::now() + limit;
+    let answering = client.request(request.map(Full::new), Resend::Allowed, limit);
+    let (head, body) = answering.await?.into_parts();
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect();
+    let body = timeout_at(deadline, body).await;
+    let body = body.map_err(|_| format!("no answer within {limit:?}"))??;
     Ok(Response::from_parts(head, body.to_bytes()))
 }
 
@@ -132,6 +137,7 @@ impl FailureLog {
 #[cfg(test)]
 mod tests {
     use tidegate_testkit::endless_interim_answers;
+    use tokio::time::timeout;
 
     use super::*;
 

@@ -14,6 +14,8 @@ use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tower::Service;
 
+use crate::connection_use::ConnectionUse;
+
 /// The most interim answers before an answer.
 const INTERIM_ANSWERS_MAX: u32 = 16;
 /// The most bytes of them.
@@ -45,9 +47,11 @@ where
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.0.call(uri);
         Box::pin(async {
-            let inner = connecting.await?;
-            let heads = AnswerHeads::default();
-            Ok(InterimLimitedIo { inner, heads })
+            Ok(InterimLimitedIo {
+                inner: connecting.await?,
+                heads: AnswerHeads::default(),
+                connection_use: ConnectionUse::new(),
+            })
         })
     }
 }
@@ -57,6 +61,17 @@ where
 pub struct InterimLimitedIo<T> {
     inner: T,
     heads: AnswerHeads,
+    connection_use: ConnectionUse,
+}
+
+impl<T> InterimLimitedIo<T> {
+    /// A request is written. If it is a part of the one before, its answer has not begun.
+    fn expect_answer(&mut self) {
+        if self.heads.place == HeadPlace::Passed {
+            self.heads = AnswerHeads::default();
+            self.connection_use.begin_next_request();
+        }
+    }
 }
 
 impl<T: Read + Unpin> Read for InterimLimitedIo<T> {
@@ -72,6 +87,9 @@ impl<T: Read + Unpin> Read for InterimLimitedIo<T> {
         let room = buffer.remaining().min(CHUNK_BYTES);
         let mut read = ReadBuf::new(&mut chunk[..room]);
         ready!(Pin::new(&mut self.inner).poll_read(context, read.unfilled()))?;
+        if !read.filled().is_empty() {
+            self.connection_use.receive();
+        }
         self.heads.see(read.filled())?;
         buffer.put_slice(read.filled());
         Poll::Ready(Ok(()))
@@ -84,7 +102,7 @@ impl<T: Write + Unpin> Write for InterimLimitedIo<T> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.heads.expect_next();
+        self.expect_answer();
         Pin::new(&mut self.inner).poll_write(context, bytes)
     }
 
@@ -105,14 +123,14 @@ impl<T: Write + Unpin> Write for InterimLimitedIo<T> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.heads.expect_next();
+        self.expect_answer();
         Pin::new(&mut self.inner).poll_write_vectored(context, parts)
     }
 }
 
 impl<T: Connection> Connection for InterimLimitedIo<T> {
     fn connected(&self) -> Connected {
-        self.inner.connected()
+        self.inner.connected().extra(self.connection_use.clone())
     }
 }
 
@@ -146,13 +164,6 @@ impl Default for AnswerHeads {
 }
 
 impl AnswerHeads {
-    /// A request is written. If it is a part of the one before, its answer has not begun.
-    fn expect_next(&mut self) {
-        if self.place == HeadPlace::Passed {
-            *self = Self::default();
-        }
-    }
-
     /// # Errors
     /// There are too many interim answers.
     fn see(&mut self, bytes: &[u8]) -> io::Result<()> {
