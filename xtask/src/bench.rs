@@ -84,7 +84,7 @@ fn measure(
     let _lock = state_folder::lock(&folder)?;
     state_folder::check_no_daemons(&folder)?;
     let binary = options.durability.obtain_server()?;
-    start::build(workspace, &[API, PUMP, LOADGEN], None, true, signals)?;
+    start::build(workspace, &[API, PUMP, LOADGEN], true, signals)?;
     let is_wanted =
         |scenario: &&BenchScenario| wanted.is_empty() || wanted.contains(&scenario.name);
     let (mut reports, mut files) = (Vec::new(), Vec::new());
@@ -299,7 +299,7 @@ fn draw_kept(
     file: &Path,
     signals: &StopRequests,
 ) -> Result<(), CommandError> {
-    start::build(workspace, &[LOADGEN], None, true, signals)?;
+    start::build(workspace, &[LOADGEN], true, signals)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let svg = workspace.root().join(CURVES).join(RATIOS);
     let mut command = loadgen(workspace);

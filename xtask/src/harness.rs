@@ -61,7 +61,7 @@ impl Harness {
         options: &HarnessOptions,
         signals: &StopRequests,
     ) -> Result<bool, CommandError> {
-        start::build(workspace, &[API, PUMP, PACKAGE], None, true, signals)?;
+        start::build(workspace, &[API, PUMP, PACKAGE], true, signals)?;
         let program = self.program();
         let mut command = Command::new(workspace.target().join("release").join(program));
         command.current_dir(workspace.root()).args(&options.flags);

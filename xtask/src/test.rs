@@ -74,11 +74,6 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 const FAULT_RUNS: &str = "seeds";
 /// The suite that needs Python and PyPI.
 pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
-/// A feature that is off by default, since it has dependencies that few need. All is built and tested with it, except by a
-/// quick check.
-const KAFKA: &str = "--features=tidegate-relayd/kafka";
-/// What a build without it says: unit tests.
-const TESTS_WITHOUT_KAFKA: [&str; 3] = ["--lib", "--", "kafka"];
 /// A suite that waits most of the time and judges no times, and one that only calculates: they run beside each other.
 const SOAK: &str = "soak";
 const MODEL: &str = "model";
@@ -106,7 +101,7 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
         }
     });
     report.step("lints", || match has_subcommand(workspace, "clippy") {
-        true => lint(workspace, features(options.quick)),
+        true => lint(workspace),
         false => {
             StepOutcome::Skipped("this toolchain has no clippy; run: rustup component add clippy")
         }
@@ -133,7 +128,6 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     let suites = Suites {
         workspace,
         files: &files,
-        features: features(options.quick),
     };
     report.step("tests", || match (is_built, has_redis) {
         (true, true) if options.quick => suites.test_quickly(),
@@ -155,15 +149,17 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The features that are switched on.
-fn features(is_quick: bool) -> &'static [&'static str] {
-    if is_quick { &[] } else { &[KAFKA] }
-}
-
-fn lint(workspace: &Workspace, features: &[&str]) -> StepOutcome {
-    let always = ["clippy", "--workspace", "--all-targets", "--locked"];
-    let strict = ["--", "-D", "warnings"];
-    cargo(workspace, &[&always, features, &strict].concat())
+fn lint(workspace: &Workspace) -> StepOutcome {
+    let arguments = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    cargo(workspace, &arguments)
 }
 
 /// With all tests the daemons have the features of dependencies that tests switch on. Built without, they and most
@@ -173,8 +169,7 @@ fn build(workspace: &Workspace, quick: bool) -> StepOutcome {
         true => "--bins",
         false => "--all-targets",
     };
-    let always = ["build", "--workspace", targets, "--locked"];
-    cargo(workspace, &[&always, features(quick)].concat())
+    cargo(workspace, &["build", "--workspace", targets, "--locked"])
 }
 
 /// Runs suites of tests.
@@ -182,7 +177,6 @@ fn build(workspace: &Workspace, quick: bool) -> StepOutcome {
 struct Suites<'a> {
     workspace: &'a Workspace,
     files: &'a TestFiles,
-    features: &'static [&'static str],
 }
 
 impl Suites<'_> {
@@ -211,7 +205,6 @@ impl Suites<'_> {
         self.test(&["--lib", "--bins", "--benches"])
             .and(self.test_soak_and_model())
             .and(self.test(&suites))
-            .and(self.test_without_kafka())
             .and(self.test_fault_runs())
     }
 
@@ -235,14 +228,6 @@ impl Suites<'_> {
             );
             model.and(soak)
         })
-    }
-
-    fn test_without_kafka(self) -> StepOutcome {
-        let without = Self {
-            features: &[],
-            ..self
-        };
-        without.test(&TESTS_WITHOUT_KAFKA)
     }
 
     fn test_fault_runs(self) -> StepOutcome {
@@ -269,7 +254,6 @@ impl Suites<'_> {
             command.env("TMPDIR", folder);
         }
         command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
-        command.args(self.features);
         command
     }
 }
@@ -293,7 +277,6 @@ fn document(workspace: &Workspace) -> StepOutcome {
         "--no-deps",
         "--document-private-items",
         "--locked",
-        KAFKA,
     ];
     run_cargo(command, &arguments)
 }

@@ -10,7 +10,6 @@ use tidegate::api::values::RelayNameText;
 use crate::circuit_breaker::CircuitBreaker;
 use crate::relay::{Relay, RelayState};
 use crate::sinks::RelaySink;
-#[cfg(feature = "kafka")]
 use crate::sinks::kafka::KafkaSink;
 use crate::sinks::nats::NatsSink;
 use crate::sinks::rabbitmq::RabbitMqSink;
@@ -23,9 +22,6 @@ use crate::sources::tidegate::TidegateSource;
 /// The error for a source that only relays of the API have.
 const QUEUE_IN_FILE: &str =
     "kind = \"queue\" is for relays that are set through the API; use kind = \"tidegate\"";
-#[cfg(not(feature = "kafka"))]
-const WITHOUT_KAFKA: &str = "kind is \"kafka\", which this build does not have: build it with \
-    cargo build -p tidegate-relayd --features kafka";
 
 /// Makes a relay. Nothing is sent.
 ///
@@ -120,10 +116,7 @@ fn build_sink(config: &RelaySinkConfig) -> Result<Arc<dyn RelaySink>, String> {
         RelaySinkConfig::Webhook(sink) => Arc::new(WebhookSink::new(sink)?),
         RelaySinkConfig::Nats(sink) => Arc::new(NatsSink::new(sink)?),
         RelaySinkConfig::RabbitMq(sink) => Arc::new(RabbitMqSink::new(sink)?),
-        #[cfg(feature = "kafka")]
         RelaySinkConfig::Kafka(sink) => Arc::new(KafkaSink::new(sink)?),
-        #[cfg(not(feature = "kafka"))]
-        RelaySinkConfig::Kafka(_) => return Err(WITHOUT_KAFKA.to_owned()),
         RelaySinkConfig::Tidegate(sink) => Arc::new(TidegateSink::new(sink)?),
     })
 }

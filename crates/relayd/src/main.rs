@@ -8,8 +8,7 @@ use tidegate_launch::{ProcessFlags, launch};
 
 const ABOUT: &str = "\
 Passes jobs on: from a queue of a Tidegate or of a server of the lmstfy wire to a
-webhook, NATS, RabbitMQ, Kafka (in builds with the feature kafka), or a queue of
-another Tidegate.
+webhook, NATS, RabbitMQ, Kafka, or a queue of another Tidegate.
 
 Run two or more instances with the same settings. They share the jobs. If one
 fails, the others deliver its jobs when their leases expire.

@@ -26,14 +26,6 @@ impl RelayBroker {
             Self::Kafka => BrokerKind::Kafka,
         }
     }
-
-    /// The feature of the relay daemon that the broker needs.
-    pub(crate) const fn feature(self) -> Option<&'static str> {
-        match self {
-            Self::Nats | Self::Rabbitmq => None,
-            Self::Kafka => Some("tidegate-relayd/kafka"),
-        }
-    }
 }
 
 /// The flags of `dev`.

@@ -42,8 +42,7 @@ pub(super) fn start_all(
     signals.check_not_requested()?;
     let relay = options.relay.map(|_| RELAY);
     let packages: Vec<&str> = [API, PUMP].into_iter().chain(relay).collect();
-    let feature = options.relay.and_then(RelayBroker::feature);
-    build(workspace, &packages, feature, options.release, signals)?;
+    build(workspace, &packages, options.release, signals)?;
     let (url, arguments) = match (&options.redis, redis) {
         (Some(url), _) => (url.clone(), arguments_for_redis(url)),
         (None, Some(binary)) if options.cluster => {
@@ -75,11 +74,10 @@ pub(super) fn start_all(
     Ok(())
 }
 
-/// Builds these packages, with a feature if one is given.
+/// Builds these packages.
 pub(crate) fn build(
     workspace: &Workspace,
     packages: &[&str],
-    feature: Option<&str>,
     release: bool,
     signals: &StopRequests,
 ) -> Result<(), CommandError> {
@@ -88,9 +86,6 @@ pub(crate) fn build(
     command.arg("build");
     for package in packages {
         command.args(["--package", package]);
-    }
-    if let Some(feature) = feature {
-        command.args(["--features", feature]);
     }
     if release {
         command.arg("--release");

@@ -1,6 +1,5 @@
 //! Where jobs go.
 
-#[cfg(feature = "kafka")]
 pub(crate) mod kafka;
 pub(crate) mod nats;
 pub(crate) mod rabbitmq;

@@ -7,7 +7,6 @@
 mod endpoint;
 mod examples;
 mod fixture;
-#[cfg(feature = "kafka")]
 mod kafka;
 mod lmstfy;
 mod nats;

@@ -102,7 +102,6 @@ async fn rabbitmq_is_trusted_by_the_authorities_of_the_environment() {
     rabbitmq.expect_deliveries("tls-rabbitmq", sink).await;
 }
 
-#[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
 async fn kafka_is_trusted_by_the_authorities_of_the_environment() {
     let kafka = TlsBroker::start(BrokerKind::Kafka).await;
