@@ -66,7 +66,7 @@ Signals:
   TERM, INT  stop after drain_delay: waiting consumers are answered at once,
              other requests have drain_timeout to finish. A second signal
              during drain_delay ends the delay; any other further signal ends
-             the process at once
+             the process at once. Signals within a second count as one
   HUP        reopen log files and reload log.level, log.access, [accounts],
              [account_roles] and [job]; a warning names other keys that have
              changed

@@ -1,42 +1,37 @@
 //! The signals that end commands that run on.
 
-use std::io;
-
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tidegate_stop_signals::{OF_COMMANDS, on_stop_requests};
+use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::failure::CommandFailure;
 
-/// SIGTERM, SIGINT (Ctrl-C), and SIGHUP: the terminal is closed. While this exists they do not end the process.
+/// More requests than any command distinguishes.
+const REQUESTS_MAX: usize = 8;
+
+/// Requests to stop: SIGTERM, SIGINT (Ctrl-C), and SIGHUP.
 #[derive(Debug)]
-pub(crate) struct CommandSignals {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
-}
+pub(crate) struct CommandSignals(Receiver<()>);
 
 impl CommandSignals {
-    /// Handles the signals from now on.
+    /// Handles the signals from now on: they do not end the process.
     ///
     /// # Errors
     /// The system does not allow it.
     pub(crate) fn new() -> Result<Self, CommandFailure> {
-        let failed = |error: io::Error| {
-            CommandFailure::NotDone(format!("failed to listen for signals: {error}"))
+        let (sender, requests) = channel(REQUESTS_MAX);
+        let on_request = move |_: &str| {
+            // The command may have ended just now.
+            let _ = sender.try_send(());
         };
-        Ok(Self {
-            terminate: signal(SignalKind::terminate()).map_err(failed)?,
-            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
-            hang_up: signal(SignalKind::hangup()).map_err(failed)?,
-        })
+        on_stop_requests(OF_COMMANDS, on_request).map_err(|error| {
+            CommandFailure::NotDone(format!("failed to listen for signals: {error}"))
+        })?;
+        Ok(Self(requests))
     }
 
-    /// Completes when the next signal arrives.
+    /// Completes when the next request arrives.
     pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-            _ = self.hang_up.recv() => {}
-        }
+        self.0.recv().await;
     }
 }
 

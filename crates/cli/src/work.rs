@@ -30,7 +30,8 @@ const LINES_TIME: Duration = Duration::from_secs(1);
 Exit code 0: the job is done. Other codes: it is retried by the policy of its queue, with the last line of the standard
 error as the reason. The code of --dead-exit-code: it is dead. Leases are extended while the program runs. If the lease is
 lost or the job is cancelled, the program and all processes of its group get SIGTERM, and SIGKILL 5 s later. SIGTERM or
-Ctrl-C ends the worker: programs have --grace to end, then they are killed. A second one kills them at once.
+Ctrl-C ends the worker: programs have --grace to end, then they are killed. A second one, at least a second later, kills
+them at once.
 
 Example:
   tidegate work close-unpaid -- sh -c 'jq .order | xargs close-order'"

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use tidegate_stop_signals::{OF_COMMANDS, on_stop_requests};
 
 use crate::ending::CommandError;
 
@@ -25,11 +24,10 @@ impl StopRequests {
     /// # Errors
     /// The system does not allow it.
     pub fn install() -> io::Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register(signal, Arc::clone(&asked))?;
-        }
-        Ok(Self { requested: asked })
+        let requested = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&requested);
+        on_stop_requests(OF_COMMANDS, move |_| flag.store(true, Ordering::Relaxed))?;
+        Ok(Self { requested })
     }
 
     /// Whether a stop was requested.

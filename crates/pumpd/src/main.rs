@@ -24,7 +24,7 @@ keys with their defaults; --print-config shows the effective settings.";
 const AFTER_HELP: &str = "\
 Signals:
   TERM, INT  stop, and release the buckets to the other instances;
-             a second signal ends the process immediately
+             a second signal, at least a second later, ends the process
   HUP        reopen log files, and reload log.level; a warning lists other
              changed settings, which need a restart
   USR1       reopen log files

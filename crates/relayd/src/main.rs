@@ -22,7 +22,7 @@ and the flags below. config/relayd.toml lists all keys with their defaults;
 const AFTER_HELP: &str = "\
 Signals:
   TERM, INT  stop reserving jobs, and finish the deliveries that are in flight;
-             a second signal ends the process immediately
+             a second signal, at least a second later, ends the process
   HUP        reopen log files, and reload log.level; a warning lists other
              changed settings, which need a restart
   USR1       reopen log files

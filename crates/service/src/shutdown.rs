@@ -4,12 +4,10 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::timeout;
+use tidegate_stop_signals::{OF_DAEMONS, on_stop_requests};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::own_runtime::spawn_thread;
 use crate::systemd;
 
 /// Time for the last log lines before the process exits without a graceful stop.
@@ -22,27 +20,28 @@ pub struct StopTokens {
     /// Cancelled when a stop is requested: from now on the process is not ready, and work that has not begun
     /// may be skipped.
     pub requested: CancellationToken,
-    /// Cancelled when the graceful stop begins: together with `asked`, or after the drain delay, in which load
+    /// Cancelled when the graceful stop begins: together with `requested`, or after the drain delay, in which load
     /// balancers notice.
     pub drain_begun: CancellationToken,
 }
 
-/// Handles SIGTERM and SIGINT. The first signal cancels [`StopTokens::requested`] and, `drain_delay` later,
-/// [`StopTokens::drain_begun`]; a second signal ends the delay. A further signal after that exits the process immediately,
-/// with status 1.
+/// Handles SIGTERM and SIGINT. The first request to stop cancels [`StopTokens::requested`] and, `drain_delay` later,
+/// [`StopTokens::drain_begun`]; a second request ends the delay. A further request after that exits the process
+/// immediately, with status 1. Signals within a second are one request.
 ///
-/// Runs on a thread with its own runtime, so that it works however busy the runtime of the caller is.
+/// Runs on a separate thread, so that it works however busy the runtime of the caller is.
 ///
 /// # Errors
 /// The signal handlers or the thread cannot be set up.
 pub fn stop_on_signals(drain_delay: Duration) -> io::Result<StopTokens> {
     let stop = StopTokens::default();
     let watched = stop.clone();
-    let begin = move |_: &Handle| {
-        let mut signals = StopSignals::new()?;
-        let watch = async move {
-            run_stop_sequence(&mut signals, &watched, drain_delay).await;
-            let signal = signals.next().await;
+    on_stop_requests(OF_DAEMONS, move |signal| {
+        if !watched.requested.is_cancelled() {
+            request_stop(signal, &watched, drain_delay);
+        } else if !watched.drain_begun.is_cancelled() {
+            begin_drain(&watched);
+        } else {
             tracing::warn!(
                 signal,
                 "ending at once: received another signal during the stop"
@@ -50,25 +49,38 @@ pub fn stop_on_signals(drain_delay: Duration) -> io::Result<StopTokens> {
             #[expect(clippy::disallowed_methods, reason = "a separate thread")]
             thread::sleep(LAST_LINES);
             std::process::exit(1);
-        };
-        Ok(((), watch))
-    };
-    spawn_thread("signals", begin)?;
+        }
+    })?;
     Ok(stop)
 }
 
-async fn run_stop_sequence(signals: &mut StopSignals, stop: &StopTokens, drain_delay: Duration) {
-    let signal = signals.next().await;
+fn request_stop(signal: &str, stop: &StopTokens, drain_delay: Duration) {
     stop.requested.cancel();
     // Blocks for up to 100 ms. Signals that arrive meanwhile are kept.
     systemd::stopping();
     if drain_delay.is_zero() {
         tracing::info!(signal, "stopping");
-    } else {
-        tracing::info!(signal, ?drain_delay, "stopping after a delay");
-        let _ = timeout(drain_delay, signals.next()).await;
-        tracing::info!("stopping");
+        stop.drain_begun.cancel();
+        return;
     }
+    tracing::info!(signal, ?drain_delay, "stopping after a delay");
+    let delayed = stop.clone();
+    let wait = move || {
+        #[expect(clippy::disallowed_methods, reason = "a separate thread")]
+        thread::sleep(drain_delay);
+        if !delayed.drain_begun.is_cancelled() {
+            begin_drain(&delayed);
+        }
+    };
+    let thread = thread::Builder::new().name("drain-delay".to_owned());
+    if let Err(error) = thread.spawn(wait) {
+        tracing::warn!("failed to start a thread for the drain delay: {error}; stopping now");
+        begin_drain(stop);
+    }
+}
+
+fn begin_drain(stop: &StopTokens) {
+    tracing::info!("stopping");
     stop.drain_begun.cancel();
 }
 
@@ -81,25 +93,4 @@ pub fn ignore_file_size_signal() -> io::Result<()> {
     let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     // The handler stays when this is dropped.
     signal(kind).map(drop)
-}
-
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
 }

@@ -11,8 +11,11 @@ use tidegate_testkit::{
     stop_when_logged,
 };
 
+use tokio::time::sleep;
+
 use crate::fixture::{DaemonFixture, LIMIT, ask, until_said, until_written};
 use crate::service_manager::Running;
+use crate::signals::NEXT_REQUEST;
 
 /// Balancers give up after about a second. The rest is room for a busy machine.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
@@ -195,7 +198,8 @@ async fn readyz_reports_a_stop_while_requests_are_still_served() {
         .await
         .expect(200);
     until_said(&api, "stopping after a delay").await;
-    // A second signal ends the delay.
+    // A second request ends the delay.
+    sleep(NEXT_REQUEST).await;
     api.terminate();
     assert_eq!(api.wait(LIMIT).await.code(), Some(0));
 }

@@ -197,6 +197,8 @@ async fn restart_both(has_balancer: bool, drain_delay: &str) -> u64 {
         if has_balancer {
             // The stop that follows ends the delay.
             load.divert_from(number, api).await;
+            // Signals within a second of the first one are the same request.
+            sleep(Duration::from_millis(1100)).await;
         }
         assert_eq!(api.stop(LIMIT).await.code(), Some(0));
         api.restart().await;

@@ -8,11 +8,14 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
-use tidegate_testkit::{DaemonProgram, RawHttp, eventually, run_until_exit_with};
+use tidegate_testkit::{Daemon, DaemonProgram, RawHttp, eventually, run_until_exit_with};
 use tokio::time::sleep;
 
 use crate::fixture::{DaemonFixture, LIMIT, ask, until_said, until_written};
 use crate::service_manager::Running;
+
+/// Signals that are further apart are different requests to stop.
+pub(crate) const NEXT_REQUEST: Duration = Duration::from_millis(1200);
 
 /// A file that cannot be read: opening it waits until some process writes it.
 fn make_fifo(fixture: &DaemonFixture, name: &str) -> String {
@@ -117,21 +120,58 @@ async fn a_further_signal_ends_a_slow_stop() {
         assert!(slow.send(head).await);
         let begin = Instant::now();
         api.terminate();
-        // Signals that come at the same time may be seen as one.
         if delay == "0s" {
             until_said(&api, " stopping signal=").await;
         } else {
             until_said(&api, " stopping after a delay").await;
             ask(api.listen(), "GET", "/healthz", &[]).await.expect(200);
+            sleep(NEXT_REQUEST).await;
             api.terminate();
             until_said(&api, " stopping\n").await;
         }
-        sleep(Duration::from_millis(200)).await;
+        sleep(NEXT_REQUEST).await;
         api.terminate();
         assert_eq!(api.wait(LIMIT).await.code(), Some(1), "{}", api.log());
         assert!(begin.elapsed() < LIMIT);
         until_said(&api, "ending at once").await;
     }
+}
+
+/// As GNU `timeout`, npm and terminals send them: to the process and to its group.
+#[tokio::test]
+async fn signals_within_a_second_of_the_first_are_one_request() {
+    let fixture = DaemonFixture::new().await;
+    let twice = |daemon: &Daemon| {
+        daemon.terminate();
+        let pid = Pid::from_raw(daemon.pid().cast_signed()).unwrap();
+        kill_process(pid, Signal::INT).unwrap();
+    };
+    for delay in [Duration::ZERO, Duration::from_millis(1500)] {
+        let text = format!("drain_timeout = \"60s\"\ndrain_delay = \"{delay:?}\"\n");
+        let file = fixture.write("own.toml", &text);
+        let flags = ["--config", &file, "-sv"];
+        let api = fixture.start(DaemonProgram::Api, &flags).await;
+        let mut slow = RawHttp::connect(api.listen()).await;
+        let head = "PUT /api/ns/q HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n";
+        assert!(slow.send(head).await);
+        let began_at = Instant::now();
+        twice(&api);
+        let begun = if delay.is_zero() {
+            " stopping signal="
+        } else {
+            " stopping\n"
+        };
+        until_said(&api, begun).await;
+        assert!(began_at.elapsed() >= delay, "{}", api.log());
+        // A process that ends at once does so 100 ms later.
+        sleep(Duration::from_millis(300)).await;
+        assert!(slow.send("{}").await);
+        slow.answer().await.expect("an answer").expect(201);
+        assert_eq!(api.wait(LIMIT).await.code(), Some(0), "{}", api.log());
+    }
+    let pump = fixture.start(DaemonProgram::Pumpd, &[]).await;
+    twice(&pump);
+    assert_eq!(pump.wait(LIMIT).await.code(), Some(0), "{}", pump.log());
 }
 
 #[tokio::test]

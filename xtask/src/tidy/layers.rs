@@ -9,14 +9,23 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("crates/api-types", &[]),
     ("crates/http-pool", &[]),
     ("crates/client", &["api-types", "http-pool"]),
-    ("crates/cli", &["client", "http-pool", "local-deployment"]),
+    (
+        "crates/cli",
+        &[
+            "client",
+            "http-pool",
+            "local-deployment",
+            "stop-signals",
+        ],
+    ),
     ("crates/core", &[]),
     ("crates/store", &["core"]),
-    ("crates/service", &["http-pool"]),
+    ("crates/service", &["http-pool", "stop-signals"]),
+    ("crates/stop-signals", &[]),
     ("crates/launch", &["service", "store"]),
     ("crates/engine", &["core", "service", "store"]),
     (
@@ -32,7 +41,10 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ),
     ("crates/local-program", &[]),
     ("crates/local-redis", &["local-program"]),
-    ("crates/local-deployment", &["local-program", "local-redis"]),
+    (
+        "crates/local-deployment",
+        &["local-program", "local-redis", "stop-signals"],
+    ),
     ("crates/local-broker", &["local-program"]),
     ("crates/faults", &["api-types", "core", "testkit"]),
     (

@@ -129,7 +129,13 @@ async fn the_printed_commands_work() {
     assert!(printed.contains("ok       memory"), "{printed}");
     // The end of the program that has started it, such as a terminal.
     running.signal("HUP");
+    running.signal("INT");
     assert_eq!(running.end(), Some(0));
+    let rest = running.rest().await;
+    for daemon in ["tidegate-api", "tidegate-pumpd-1"] {
+        let ended = format!("  {daemon} has ended (exit status: 0)");
+        assert!(rest.contains(&ended), "{rest:?}");
+    }
 }
 
 /// A program that was just written is busy while a child of another thread, between fork and exec, has it open for writing.

@@ -59,6 +59,15 @@ impl RunningCommand {
         }
     }
 
+    /// The lines that are left, until the end of the output.
+    pub(crate) async fn rest(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Some(line) = self.line().await {
+            lines.push(line);
+        }
+        lines
+    }
+
     /// Sends a signal, such as `INT`.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

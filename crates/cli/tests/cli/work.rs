@@ -14,7 +14,7 @@ use super::command_line::CommandLine;
 use super::running::until_full;
 use super::{LIMIT, SERVER};
 
-/// A worker; it gets SIGTERM when it is stopped.
+/// A worker. When it is stopped it gets two signals, as from a terminal or GNU `timeout`: they are one request.
 struct WorkProcess(Child);
 
 impl WorkProcess {
@@ -26,8 +26,10 @@ impl WorkProcess {
     /// Returns its exit code.
     fn stop(mut self) -> Option<i32> {
         let pid = self.0.id().to_string();
-        let killed = Command::new("kill").args(["-TERM", &pid]).status();
-        assert!(killed.unwrap().success());
+        for signal in ["-TERM", "-INT"] {
+            let killed = Command::new("kill").args([signal, &pid]).status();
+            assert!(killed.unwrap().success());
+        }
         self.0.wait().unwrap().code()
     }
 }
