@@ -18,6 +18,7 @@ const TICK_MAX: Duration = Duration::from_secs(60);
 pub struct WheelBuilder<P> {
     tick: Duration,
     concurrency: u32,
+    panic_delay: Duration,
     executors: Executors,
     persistence: P,
 }
@@ -27,6 +28,7 @@ impl Default for WheelBuilder<Memory> {
         Self {
             tick: Duration::from_millis(10),
             concurrency: 64,
+            panic_delay: Duration::from_secs(60),
             executors: Executors::default(),
             persistence: Memory,
         }
@@ -46,6 +48,13 @@ impl<P: Persistence> WheelBuilder<P> {
         self
     }
 
+    /// When a task runs again whose run has panicked, by default after 1 min. A delay of more than the calendar holds keeps the task
+    /// until the next start of the wheel.
+    pub const fn panic_delay(mut self, panic_delay: Duration) -> Self {
+        self.panic_delay = panic_delay;
+        self
+    }
+
     /// Adds an executor for a type of tasks.
     pub fn executor<T: TimedTask, E: Executor<T>>(mut self, executor: E) -> Self {
         self.executors.add(executor);
@@ -57,6 +66,7 @@ impl<P: Persistence> WheelBuilder<P> {
         WheelBuilder {
             tick: self.tick,
             concurrency: self.concurrency,
+            panic_delay: self.panic_delay,
             executors: self.executors,
             persistence,
         }
@@ -83,6 +93,7 @@ impl<P: Persistence> WheelBuilder<P> {
         Wheel::start(
             self.tick,
             self.concurrency,
+            self.panic_delay,
             self.executors,
             self.persistence,
             saved,

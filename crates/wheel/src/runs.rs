@@ -17,6 +17,7 @@ use crate::timers::Timers;
 pub(crate) struct Runs<P> {
     places: Arc<Semaphore>,
     concurrency: u32,
+    panic_delay: Duration,
     executors: Executors,
     persistence: P,
     timers: Arc<Timers>,
@@ -25,6 +26,7 @@ pub(crate) struct Runs<P> {
 impl<P: Persistence> Runs<P> {
     pub(crate) fn new(
         concurrency: u32,
+        panic_delay: Duration,
         executors: Executors,
         persistence: P,
         timers: Arc<Timers>,
@@ -32,6 +34,7 @@ impl<P: Persistence> Runs<P> {
         Arc::new(Self {
             places: Arc::new(Semaphore::new(concurrency as usize)),
             concurrency,
+            panic_delay,
             executors,
             persistence,
             timers,
@@ -94,10 +97,11 @@ impl<P: Persistence> Runs<P> {
                 return;
             }
             Err(error) => {
+                let delay = self.panic_delay;
                 tracing::error!(
-                    "a task has panicked, and is deleted: id={id} type={task_type} error={error}"
+                    "a task has panicked: id={id} type={task_type} error={error}; it runs again in {delay:?}"
                 );
-                self.persistence.delete(id).await
+                self.run_again(task, delay).await
             }
         };
         if let Err(error) = ended {

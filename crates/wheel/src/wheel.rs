@@ -92,6 +92,7 @@ impl<P: Persistence> Wheel<P> {
     pub(crate) fn start(
         tick: Duration,
         concurrency: u32,
+        panic_delay: Duration,
         executors: Executors,
         persistence: P,
         saved: Vec<SavedTask>,
@@ -107,7 +108,13 @@ impl<P: Persistence> Wheel<P> {
         )]
         let (due, receiver) = mpsc::unbounded_channel();
         let clock = timers.start_clock(due)?;
-        let runs = Runs::new(concurrency, executors, persistence, Arc::clone(&timers));
+        let runs = Runs::new(
+            concurrency,
+            panic_delay,
+            executors,
+            persistence,
+            Arc::clone(&timers),
+        );
         tokio::spawn(Arc::clone(&runs).start_all(receiver));
         Ok(Self {
             running: Arc::new(RunningWheel {

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tidegate_wheel::{
-    Completion, File, Memory, ScheduleError, StartError, TimedTask, Wheel, WheelBuilder,
+    Completion, File, Memory, Persistence, ScheduleError, StartError, TimedTask, Wheel,
+    WheelBuilder,
 };
 use tokio::sync::{Barrier, mpsc};
 use tokio::time::{sleep, timeout};
@@ -324,17 +325,23 @@ async fn a_task_that_was_running_when_the_process_ended_runs_again() {
 }
 
 #[tokio::test]
-async fn a_panic_ends_its_task_only() {
+async fn a_task_that_panics_runs_again_and_delays_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tasks");
     let runs = Arc::new(Mutex::new(Vec::new()));
     let recorded = Arc::clone(&runs);
     let executor = move |task: Remind| {
-        recorded.lock().push(task.number);
-        async move { assert_ne!(task.number, 1, "this panic is part of the test") }
+        let mut runs = recorded.lock();
+        runs.push((task.number, Instant::now()));
+        let panics = task.number == 1 && runs.iter().filter(|(number, _)| *number == 1).count() < 3;
+        async move { assert!(!panics, "this panic is part of the test") }
     };
     let wheel = Wheel::builder()
         .tick(MS)
         .concurrency(1)
+        .panic_delay(100 * MS)
         .executor(executor)
+        .persistence(File::open(&path).unwrap())
         .start()
         .await
         .unwrap();
@@ -344,10 +351,54 @@ async fn a_panic_ends_its_task_only() {
             .await
             .unwrap();
     }
-    while runs.lock().len() < 3 {
-        sleep(MS).await;
-    }
+    let all_ran = async {
+        while runs.lock().len() < 5 {
+            sleep(MS).await;
+        }
+    };
+    timeout(LONG, all_ran).await.unwrap();
     timeout(LONG, wheel.shutdown()).await.unwrap().unwrap();
+    let runs = runs.lock();
+    let numbers: Vec<usize> = runs.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [0, 1, 2, 1, 1]);
+    assert!(runs[3].1 - runs[1].1 >= 100 * MS);
+    // The last run has not panicked: the task is deleted.
+    let saved = File::open(&path).unwrap().load().await.unwrap();
+    assert!(saved.is_empty(), "{saved:?}");
+}
+
+/// The process ends between the panic and the next run.
+#[tokio::test]
+async fn a_task_that_has_panicked_stays_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tasks");
+    let executor =
+        |task: Remind| async move { assert_eq!(task.number, 0, "this panic is part of the test") };
+    let wheel = Wheel::builder()
+        .tick(MS)
+        .executor(executor)
+        .persistence(File::open(&path).unwrap())
+        .start()
+        .await
+        .unwrap();
+    wheel.schedule(remind(5), Duration::ZERO).await.unwrap();
+    let waits_again = async {
+        // Due, then waiting for its next run.
+        while wheel.waiting() == 1 {
+            sleep(MS).await;
+        }
+        while wheel.waiting() == 0 {
+            sleep(MS).await;
+        }
+    };
+    timeout(LONG, waits_again).await.unwrap();
+    wheel.shutdown().await.unwrap();
+    let (builder, mut ran) = sending();
+    let again = builder.persistence(File::open(&path).unwrap());
+    let again = again.start().await.unwrap();
+    assert_eq!(again.waiting(), 1);
+    assert!(ran.try_recv().is_err(), "its delay continues");
+    again.shutdown().await.unwrap();
 }
 
 #[tokio::test]
