@@ -1,13 +1,15 @@
 //! The accounts of the admin port, for HTTP basic authentication, and what each may do.
 //!
-//! After a failed login the next one is checked a second later. So clients can try one password a second, however many
-//! connections and addresses they use. At most [`WAITING_MAX`] logins wait for that at a time, and are checked one after
-//! the other; further ones are answered 429, so that they do not use up the connections of the port. Logins are checked at
-//! once while none waits. A request without credentials is not a login and is answered 401 at once.
+//! Failed logins delay later ones of the same address and account: `throttle.rs`. A request without credentials is not a
+//! login and is answered 401 at once.
+
+mod throttle;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -20,18 +22,15 @@ use axum::response::IntoResponse;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq;
-use tidegate_service::Peer;
-use tokio::sync::{Mutex, Semaphore};
-use tokio::time::{Instant, sleep_until};
+use tidegate_service::{LogLimit, Peer};
 
+use self::throttle::{LoginSource, LoginThrottle, TooManyLogins};
 use crate::config::{AccountRole, Password};
 
 const CHALLENGE: &str = "Basic realm=\"Authorization Required\"";
 
-/// The delay of the next login after a failed one.
-const FAILURE_DELAY: Duration = Duration::from_secs(1);
-/// The most logins that wait at a time.
-const WAITING_MAX: usize = 16;
+/// How often a failed login is logged: thousands of addresses may try.
+const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
 const NOT_ADMIN: &str =
     "403 forbidden: this needs an account with the role admin; others may use /ui only\n";
@@ -47,11 +46,10 @@ pub(crate) struct Accounts(Arc<AccountsInner>);
 
 struct AccountsInner {
     known: ArcSwap<KnownAccounts>,
-    waiting: Semaphore,
-    /// Held by the login that waits for the end of the delay; the others wait for it, in order of arrival.
-    turn: Mutex<()>,
-    /// Held while a login is checked. The time of the last failed login.
-    last_failed_at: parking_lot::Mutex<Option<Instant>>,
+    throttle: LoginThrottle,
+    log_limit: LogLimit,
+    /// Failed logins since the last one that was logged.
+    unlogged: AtomicU64,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -88,7 +86,7 @@ impl AdmittedRequest {
 enum Admission {
     Admitted(AdminUser),
     Refused,
-    /// [`WAITING_MAX`] is reached.
+    /// Too many logins wait after failed ones.
     Crowded,
 }
 
@@ -105,9 +103,9 @@ impl Accounts {
     ) -> Self {
         Self(Arc::new(AccountsInner {
             known: ArcSwap::from_pointee(known(accounts, roles)),
-            waiting: Semaphore::new(WAITING_MAX),
-            turn: Mutex::default(),
-            last_failed_at: parking_lot::Mutex::default(),
+            throttle: LoginThrottle::default(),
+            log_limit: LogLimit::every(LOG_INTERVAL),
+            unlogged: AtomicU64::new(0),
         }))
     }
 
@@ -124,9 +122,10 @@ impl Accounts {
         }
     }
 
-    /// Checks the credentials of a request. Waits for [`FAILURE_DELAY`] after a failed login.
+    /// Checks the credentials of a request, after those of other requests that its throttle lets wait.
     async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Admission {
-        if self.0.known.load().credentials.is_empty() {
+        let known = self.0.known.load_full();
+        if known.credentials.is_empty() {
             return Admission::Admitted(AdminUser {
                 account: None,
                 role: AccountRole::Admin,
@@ -135,82 +134,67 @@ impl Accounts {
         let Some(presented) = basic_credentials(headers) else {
             return Admission::Refused;
         };
-        let _waiting = {
-            let mut last_failed_at = self.0.last_failed_at.lock();
-            let waits = self.0.waiting.available_permits() < WAITING_MAX;
-            // Logins that wait come first.
-            if !waits && delay_end(*last_failed_at).is_none() {
-                return self.check(&presented, peer.as_ref(), &mut last_failed_at);
+        let account = known.account_of(&presented);
+        let address = peer.as_ref().map(|peer| peer.address.ip());
+        let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let source = LoginSource::new(address, account.clone());
+        let accounts = self.clone();
+        let presented: Arc<[u8]> = presented.into();
+        // The accounts may be replaced while the login waits.
+        let check = move || accounts.0.known.load().user_of(&presented);
+        match self.0.throttle.check(&source, check).await {
+            Ok(Some(user)) => Admission::Admitted(user),
+            Ok(None) => {
+                self.log_failure(account.as_deref(), peer.as_ref());
+                Admission::Refused
             }
-            match self.0.waiting.try_acquire() {
-                Ok(permit) => permit,
-                Err(_) => return Admission::Crowded,
-            }
-        };
-        let _turn = self.0.turn.lock().await;
-        loop {
-            let end = {
-                let mut last_failed_at = self.0.last_failed_at.lock();
-                match delay_end(*last_failed_at) {
-                    Some(end) => end,
-                    None => return self.check(&presented, peer.as_ref(), &mut last_failed_at),
-                }
-            };
-            sleep_until(end).await;
+            Err(TooManyLogins) => Admission::Crowded,
         }
     }
 
-    fn check(
-        &self,
-        presented: &[u8],
-        peer: Option<&Peer>,
-        last_failed_at: &mut Option<Instant>,
-    ) -> Admission {
-        if self.is_known(presented)
-            && let Some(name) = self.account_of(presented)
-        {
-            let role = self.0.known.load().roles.get(&name).copied();
-            return Admission::Admitted(AdminUser {
-                account: Some(name.into()),
-                role: role.unwrap_or(AccountRole::Admin),
-            });
+    /// `account` is `None` for the name of no account. Such names are not logged, as they may be passwords that were
+    /// typed into the wrong field.
+    fn log_failure(&self, account: Option<&str>, peer: Option<&Peer>) {
+        if !self.0.log_limit.is_due() {
+            self.0.unlogged.fetch_add(1, Ordering::Relaxed);
+            return;
         }
-        *last_failed_at = Some(Instant::now());
-        let account = self.account_of(presented);
-        let account = account.as_deref().unwrap_or("unknown");
+        let account = account.unwrap_or("unknown");
         let peer = peer.map(|peer| peer.address.to_string());
         let peer = peer.unwrap_or_default();
-        tracing::warn!(peer, account, "failed login at the admin port");
-        Admission::Refused
+        match self.0.unlogged.swap(0, Ordering::Relaxed) {
+            0 => tracing::warn!(peer, account, "failed login at the admin port"),
+            others => tracing::warn!(peer, account, others, "failed login at the admin port"),
+        }
     }
+}
 
-    fn is_known(&self, presented: &[u8]) -> bool {
+impl KnownAccounts {
+    /// The account with these credentials.
+    fn user_of(&self, presented: &[u8]) -> Option<AdminUser> {
         // All accounts are compared, so that the time does not depend on which one matches.
         let mut is_known = false;
-        for account in &self.0.known.load().credentials {
+        for account in &self.credentials {
             // In constant time, so that the time reveals no part of a password.
             is_known |= bool::from(presented.ct_eq(account));
         }
-        is_known
+        let name = self.account_of(presented).filter(|_| is_known)?;
+        let role = self.roles.get(&name).copied();
+        Some(AdminUser {
+            account: Some(name.into()),
+            role: role.unwrap_or(AccountRole::Admin),
+        })
     }
 
-    /// The name of a login, if there is an account of this name. Other names are not logged, as they may be passwords
-    /// that were typed into the wrong field.
+    /// The name of a login, if there is an account of this name.
     fn account_of(&self, presented: &[u8]) -> Option<String> {
         let name = name_of(presented)?;
-        let known = self.0.known.load();
-        let is_account = known
+        let is_account = self
             .credentials
             .iter()
             .any(|account| name_of(account) == Some(name));
         is_account.then(|| String::from_utf8_lossy(name).into_owned())
     }
-}
-
-/// The end of the delay after a failed login, if it is to come.
-fn delay_end(last_failed_at: Option<Instant>) -> Option<Instant> {
-    let end = last_failed_at? + FAILURE_DELAY;
-    (end > Instant::now()).then_some(end)
 }
 
 fn name_of(credentials: &[u8]) -> Option<&[u8]> {

@@ -56,6 +56,20 @@ impl RawHttp {
         })
     }
 
+    /// Connects from this address, such as 127.0.0.2.
+    ///
+    /// # Panics
+    /// If the connection is refused.
+    pub async fn connect_from(own: std::net::Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((own, 0).into()).expect("an own address");
+        let stream = socket.connect(address).await;
+        Self {
+            stream: stream.unwrap_or_else(|error| panic!("{address}: {error}")),
+            unread: Vec::new(),
+        }
+    }
+
     /// Connects with a small receive buffer, so that the peer cannot send far ahead of what the test reads.
     ///
     /// # Panics

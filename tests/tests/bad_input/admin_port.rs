@@ -11,11 +11,12 @@ static STACK: SharedStack = SharedStack::new(Stack::builder);
 /// The 256 connections that an admin port serves, and 16 more that it answers 503 at a time.
 const SILENT: usize = 272;
 const SOON: Duration = Duration::from_secs(5);
-const DELAY: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_millis(200);
 
 /// `name:password` in base 64.
 const OPS: &str = "b3BzOm9wZW4gc2VzYW1l"; // ops:open sesame
 const WRONG: &str = "b3BzOmh1bnRlcjI="; // ops:hunter2
+const DESK: &str = "ZGVzazp3b3Jk"; // desk:word
 const MISPLACED: &str = "aHVudGVyMjpvcHM="; // hunter2:ops
 
 /// Sends a request with exactly these header lines; returns status and body.
@@ -87,7 +88,7 @@ async fn a_failed_login_is_logged_and_delays_the_next() {
     // A client that does not wait for the answer delays the next login too.
     let begin = Instant::now();
     let mut hurried = RawHttp::connect(api.admin()).await;
-    let line = format!("GET /limits HTTP/1.1\r\nAuthorization: Basic {MISPLACED}\r\n\r\n");
+    let line = format!("GET /limits HTTP/1.1\r\nAuthorization: Basic {WRONG}\r\n\r\n");
     assert!(hurried.send(line).await);
     tidegate_testkit::eventually("it is logged", SOON, async || match failures() {
         2 => Ok(()),
@@ -98,12 +99,54 @@ async fn a_failed_login_is_logged_and_delays_the_next() {
     assert_eq!(login(OPS).await.0, 200);
     let took = begin.elapsed();
     assert!(took >= DELAY, "{took:?}");
+    assert_eq!(login(MISPLACED).await.0, 401);
     let log = api.log();
     let known = log.matches("account=\"ops\"").count();
     let unknown = log.matches("account=\"unknown\"").count();
-    assert_eq!((known, unknown), (1, 1), "{log}");
+    assert_eq!((known, unknown), (2, 1), "{log}");
     assert!(log.contains("peer=\"127.0.0.1:"), "{log}");
     assert!(!log.contains("hunter2"), "{log}");
+    stack.finish().await;
+}
+
+/// Many clients at 127.0.0.1 try passwords of the account `ops`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_passwords_lock_out_no_other_address_and_account() {
+    const CLIENTS: usize = 40;
+    let config = "[accounts]\nops = \"open sesame\"\ndesk = \"word\"";
+    let stack = Stack::builder().pumps(0).api_config(config).start().await;
+    let admin = stack.api(0).admin();
+    let request = |credentials: &str| {
+        format!("GET /limits HTTP/1.1\r\nAuthorization: Basic {credentials}\r\n\r\n")
+    };
+    let wrong = request(WRONG);
+    let attacks = (0..CLIENTS).map(|_| {
+        let wrong = wrong.clone();
+        tokio::spawn(async move {
+            let mut http = RawHttp::connect(admin).await;
+            while http.send(&wrong).await {
+                let answer = http.answer().await.map(|answer| answer.status);
+                assert!(matches!(answer, Some(401 | 429)), "{answer:?}");
+                // A client that is refused at once does not take the whole machine.
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+    });
+    let attacks: Vec<_> = attacks.collect();
+    tokio::time::sleep(2 * DELAY).await;
+    for (host, credentials) in [(1, DESK), (2, OPS)] {
+        let began_at = Instant::now();
+        for _ in 0..25 {
+            let own = std::net::Ipv4Addr::new(127, 0, 0, host);
+            let mut http = RawHttp::connect_from(own, admin).await;
+            assert!(http.send(request(credentials)).await);
+            let status = http.answer().await.unwrap().status;
+            assert_eq!(status, 200, "127.0.0.{host}");
+        }
+        let took = began_at.elapsed();
+        assert!(took < SOON, "127.0.0.{host}: {took:?}");
+    }
+    attacks.iter().for_each(tokio::task::JoinHandle::abort);
     stack.finish().await;
 }
 

@@ -44,7 +44,7 @@ async fn tokens_keys_and_limits_require_an_account_and_other_routes_do_not() {
         ("DELETE", "/keys/000000000000", 404),
         ("POST", "/accesslog?status=disable", 200),
     ] {
-        // A failed login delays the next by a second.
+        // A failed login delays the next.
         let refused: &[&str] = match path {
             "/limits" => &["", "nonsense", WRONG],
             _ => &[""],

@@ -32,7 +32,7 @@ const CONFIG: &str = "
 /// The memory that the daemon may keep after a campaign: caches, and what its allocator keeps.
 const GROWTH_MAX: u64 = 128 * 1024 * 1024;
 const SETTLE_LIMIT: Duration = Duration::from_secs(60);
-/// Sixteen logins wait before this one, a second each; the rest is room for more of them.
+/// 32 logins wait before this one, 200 ms each; the rest is room for more of them.
 const LOGIN_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,3 +1,7 @@
+use tidegate_service::DisconnectPolicy;
+use tokio::time::Instant;
+
+use super::throttle::{FAILURE_DELAY, WAITING_OF_SOURCE_MAX};
 use super::*;
 
 fn accounts() -> Accounts {
@@ -75,8 +79,19 @@ async fn an_account_has_its_role_and_is_an_admin_without_one() {
     }
 }
 
+/// The result of a login from `127.0.0.HOST`.
+async fn login_from(accounts: &Accounts, host: u8, credentials: &str) -> Admission {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, basic(credentials).parse().unwrap());
+    let peer = Peer {
+        address: ([127, 0, 0, host], 1234).into(),
+        disconnect: DisconnectPolicy::default(),
+    };
+    accounts.admit(&headers, Some(peer)).await
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_failed_login_delays_the_next_by_a_second() {
+async fn a_failed_login_delays_the_next_of_its_address_and_account() {
     let accounts = accounts();
     let began_at = Instant::now();
     assert!(admitted(&accounts, &basic("ops:secret")).await);
@@ -84,14 +99,22 @@ async fn a_failed_login_delays_the_next_by_a_second() {
     assert_eq!(began_at.elapsed(), Duration::ZERO);
     let nothing = HeaderMap::new();
     assert_eq!(accounts.admit(&nothing, None).await, Admission::Refused);
+    // Another account, another address, and the name of no account.
+    assert!(admitted(&accounts, &basic("desk:word")).await);
+    let elsewhere = login_from(&accounts, 2, "ops:secret").await;
+    assert!(matches!(elsewhere, Admission::Admitted(_)));
+    assert!(!admitted(&accounts, &basic("nobody:x")).await);
     assert_eq!(began_at.elapsed(), Duration::ZERO);
     assert!(admitted(&accounts, &basic("ops:secret")).await);
     assert_eq!(began_at.elapsed(), FAILURE_DELAY);
+    assert!(!admitted(&accounts, &basic("somebody:x")).await);
+    assert!(!admitted(&accounts, &basic("nobody:x")).await);
+    assert_eq!(began_at.elapsed(), 2 * FAILURE_DELAY);
 }
 
 /// Waiting logins are checked one by one, and a client that disconnects does not shorten the delay.
 #[tokio::test(start_paused = true)]
-async fn one_password_a_second_is_tried_over_any_number_of_connections() {
+async fn one_password_a_delay_is_tried_over_any_number_of_connections() {
     let accounts = accounts();
     assert!(!admitted(&accounts, &basic("ops:wrong")).await);
     let began_at = Instant::now();
@@ -107,14 +130,41 @@ async fn one_password_a_second_is_tried_over_any_number_of_connections() {
             accounts.admit(&headers, None).await
         })
     };
-    let tries: Vec<_> = (0..3 * WAITING_MAX).map(try_one).collect();
+    let tries: Vec<_> = (0..3 * WAITING_OF_SOURCE_MAX).map(try_one).collect();
+    tokio::time::sleep(impatient).await;
+    // While they wait, and the last of them are refused, others log in.
+    let others = [(1, "desk:word"), (2, "ops:secret"), (3, "ops:secret")];
+    for (host, credentials) in others {
+        let admission = login_from(&accounts, host, credentials).await;
+        assert!(matches!(admission, Admission::Admitted(_)), "{credentials}");
+    }
+    assert!(began_at.elapsed() < FAILURE_DELAY);
     let mut crowded = 0;
     for one in tries {
         crowded += usize::from(one.await.unwrap() == Admission::Crowded);
     }
-    assert_eq!(crowded, 2 * WAITING_MAX);
-    let seconds = u32::try_from(WAITING_MAX).unwrap();
-    assert_eq!(began_at.elapsed(), FAILURE_DELAY * seconds);
+    assert_eq!(crowded, 2 * WAITING_OF_SOURCE_MAX);
+    let delays = u32::try_from(WAITING_OF_SOURCE_MAX).unwrap();
+    assert_eq!(began_at.elapsed(), FAILURE_DELAY * delays);
+}
+
+/// Logins that arrive together are not checked beside each other: only the first is free.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_burst_of_wrong_logins_has_one_free_check() {
+    let accounts = accounts();
+    let began_at = Instant::now();
+    let tries = (0..64).map(|number| {
+        let accounts = accounts.clone();
+        tokio::spawn(async move { login_from(&accounts, 1, &format!("ops:{number}")).await })
+    });
+    let mut refused = 0;
+    for one in tries.collect::<Vec<_>>() {
+        refused += u32::from(one.await.unwrap() == Admission::Refused);
+    }
+    assert!(
+        began_at.elapsed() >= FAILURE_DELAY * (refused - 1),
+        "{refused}"
+    );
 }
 
 /// Many requests at a time are normal: a page loads several files, and scripts run in parallel.
@@ -132,8 +182,8 @@ async fn valid_logins_are_admitted_at_any_number_at_a_time() {
 
 #[test]
 fn only_names_of_accounts_are_logged() {
-    let accounts = accounts();
-    assert_eq!(accounts.account_of(b"ops:x").as_deref(), Some("ops"));
-    assert_eq!(accounts.account_of(b"secret:x"), None);
-    assert_eq!(accounts.account_of(b"secret"), None);
+    let known = accounts().0.known.load_full();
+    assert_eq!(known.account_of(b"ops:x").as_deref(), Some("ops"));
+    assert_eq!(known.account_of(b"secret:x"), None);
+    assert_eq!(known.account_of(b"secret"), None);
 }
