@@ -57,7 +57,7 @@ pub use policies::{PolicyChangeError, PolicyTable};
 pub use pool::Pool;
 pub use pool::act::{ActCursor, ActPage};
 pub use pool::job_act::JobAct;
-pub use pool::job_criteria::JobCriteria;
+pub use pool::job_criteria::{ErrorDigest, JobCriteria};
 pub use pool::job_list::{JobCursor, JobPage};
 pub use pool::keyed::StoredKeyed;
 pub use pool::overview::{PoolOverview, PoolSizes, QueueFigures};

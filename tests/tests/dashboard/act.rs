@@ -40,6 +40,66 @@ async fn dead_jobs_with_an_error_are_brought_back() {
     .await;
 }
 
+/// Groups whose errors have the same longest line, or contain each other, and a group whose errors have no text.
+#[tokio::test]
+async fn the_link_of_a_group_of_dead_jobs_is_for_exactly_that_group() {
+    const EACH: u64 = 10;
+    let fixture = DashboardFixture::new().await;
+    let line = "  File \"/srv/app/handlers/payments.py\", line 117, in handle_payment_confirmation";
+    let errors = [
+        format!("Traceback\n{line}\nTimeout"),
+        format!("Traceback\n{line}\nTimeout: 30 s"),
+        line.to_owned(),
+        " ".to_owned(),
+    ];
+    for error in &errors {
+        for _ in 0..EACH {
+            fixture.publish(&json!({})).await;
+        }
+        fixture.kill_all(error).await;
+    }
+    let dead = format!("{}/dead", fixture.queue());
+    let page = get_page(&fixture, &dead).await;
+    let links: Vec<String> = page
+        .split("href=\"")
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|link| link.contains("error_group="))
+        .map(|link| link.replace("&amp;", "&"))
+        .collect();
+    assert_eq!(links.len(), errors.len(), "{page}");
+    let act = format!("{}/act", fixture.queue());
+    for (done, link) in links.iter().enumerate() {
+        let list = get_page(&fixture, link).await;
+        let listed = list.matches("/jobs/0").count() as u64;
+        assert_eq!(listed, EACH, "{link}: {list}");
+        let (_, filter) = link.split_once('?').unwrap();
+        for action in ["respawn", "purge"] {
+            let form = format!("do={action}&{filter}");
+            let (status, counted) = post_form(&fixture.stack, &act, &form).await;
+            assert_eq!(status, 200, "{counted}");
+            assert!(
+                counted.contains("<strong>10 jobs</strong> match."),
+                "{counted}"
+            );
+        }
+        let form = format!("do=respawn&step=run&{filter}");
+        let (_, changed) = post_form(&fixture.stack, &act, &form).await;
+        assert!(changed.contains("10 jobs changed"), "{changed}");
+        let left = EACH * (links.len() - done - 1) as u64;
+        assert_eq!(fixture.count("dead").await, left);
+    }
+    // What is no group is not one of all jobs.
+    let form = "do=purge&state=dead&error_group=x";
+    let (status, refused) = post_form(&fixture.stack, &act, form).await;
+    assert_eq!(status, 400, "{refused}");
+    assert!(refused.contains("error_group"), "{refused}");
+}
+
+async fn get_page(fixture: &DashboardFixture, path: &str) -> String {
+    let answer = reqwest::get(format!("{}{path}", fixture.base())).await;
+    answer.unwrap().text().await.unwrap()
+}
+
 /// A filter that is lost on the way would be one for all jobs.
 #[tokio::test]
 async fn a_filter_is_taken_as_it_is_or_refused() {

@@ -58,6 +58,7 @@ fn criteria(filter: &JobFilter, states: &[StateName]) -> JobCriteria {
             (name.to_owned(), value.to_owned())
         }),
         error_contains: filter.error_contains.clone().map(Into::into),
+        error_digest: None,
     }
 }
 

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use tidegate_api_types::input::read_body;
 use tidegate_api_types::job::{ActBody, ActName};
 use tidegate_api_types::limits::ConfigurableLimits;
+use tidegate_api_types::problem::InvalidRequest;
 use tidegate_core::QueueKey;
-use tidegate_engine::{ActCursor, Pool};
+use tidegate_engine::{ActCursor, JobCriteria, Pool};
 use tokio::time::Instant;
 
 use super::super::action::ActionTarget;
@@ -20,7 +21,7 @@ use super::super::form::SubmittedForm;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::Visit;
 use super::super::{links, text};
-use super::jobs::FILTER_FIELDS;
+use super::jobs::{ERROR_GROUP, FILTER_FIELDS, read_error_group};
 use super::queue::{QueuePath, named, trail};
 use crate::config::AccountRole;
 use crate::shapes::{act_criteria, stored_act};
@@ -29,7 +30,7 @@ use crate::shapes::{act_criteria, stored_act};
 const TURN: Duration = Duration::from_secs(1);
 const JOBS_PER_CALL: usize = 1000;
 /// The fields that a form repeats when it goes on.
-const KEPT_FIELDS: [&str; 9] = [
+const KEPT_FIELDS: [&str; 10] = [
     "do",
     "rate_per_second",
     "delay",
@@ -39,6 +40,7 @@ const KEPT_FIELDS: [&str; 9] = [
     FILTER_FIELDS[3],
     FILTER_FIELDS[4],
     FILTER_FIELDS[5],
+    FILTER_FIELDS[6],
 ];
 
 /// What one request has done.
@@ -109,6 +111,7 @@ fn wanted(form: &SubmittedForm) -> Result<ActBody, PageError> {
     let filter: Map<String, Value> = form
         .only(&FILTER_FIELDS)
         .into_iter()
+        .filter(|(name, _)| name != ERROR_GROUP)
         .map(|(name, value)| (name, value.into()))
         .collect();
     let mut body = json!({"do": form.get("do"), "filter": filter});
@@ -122,10 +125,12 @@ fn wanted(form: &SubmittedForm) -> Result<ActBody, PageError> {
         body["change"] = json!({"delay": delay});
     }
     let read = read_body(body.to_string().as_bytes(), &ConfigurableLimits::default());
-    read.map_err(|invalid| {
-        let field = invalid.field.as_deref().map(|field| format!("{field}: "));
-        PageError::Invalid(format!("{}{}", field.unwrap_or_default(), invalid.detail))
-    })
+    read.map_err(invalid)
+}
+
+fn invalid(invalid: InvalidRequest) -> PageError {
+    let field = invalid.field.as_deref().map(|field| format!("{field}: "));
+    PageError::Invalid(format!("{}{}", field.unwrap_or_default(), invalid.detail))
 }
 
 /// Counts or acts for [`TURN`]. Fails only before it begins.
@@ -147,7 +152,11 @@ async fn take_turn(
         wait: Duration::ZERO,
         failed: None,
     };
-    let (act, criteria) = (stored_act(wanted), act_criteria(wanted));
+    let act = stored_act(wanted);
+    let criteria = JobCriteria {
+        error_digest: read_error_group(&form.only(&[ERROR_GROUP])).map_err(invalid)?,
+        ..act_criteria(wanted)
+    };
     let ends_at = Instant::now() + TURN;
     while let Some(cursor) = turn.next.take_if(|_| Instant::now() < ends_at) {
         let begin = cursor.clone();

@@ -8,21 +8,19 @@ use maud::{Markup, html};
 use tidegate_api_types::job::JobFilter;
 use tidegate_api_types::values::{StateName, TimestampMs};
 use tidegate_core::QueueKey;
-use tidegate_engine::{JobCursor, Pool};
+use tidegate_engine::{ErrorDigest, JobCursor, Pool};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, SEEN, Section};
 use super::super::visit::Visit;
 use super::super::{links, text};
-use super::jobs::act_form;
+use super::jobs::{ERROR_GROUP, act_form};
 use super::queue::{QueuePath, show_queue, trail};
 use crate::shapes::list_criteria;
 
 /// How many dead jobs are grouped: those that died first.
 const GROUPED_MAX: usize = 1000;
 const GROUPS_MAX: usize = 50;
-/// How much of an error a filter may have, in bytes.
-const FILTER_BYTES_MAX: usize = 200;
 
 /// Dead jobs with the same last error.
 #[derive(Debug, Default)]
@@ -114,11 +112,15 @@ async fn groups(
 }
 
 fn group_table(pool: &Pool, queue: &QueueKey, groups: &[(Option<String>, ErrorGroup)]) -> Markup {
-    let link = |error: &str| {
-        // Without a part every dead job would match.
-        let part = Some(part_of(error)).filter(|part| !part.is_empty())?;
-        let pairs = [("state", "dead"), ("error_contains", part)];
-        Some(links::with_query(&links::jobs(&pool.name, queue), pairs))
+    let link = |error: Option<&str>| {
+        let group = ErrorDigest::of(error).to_string();
+        let pairs = [("state", "dead"), (ERROR_GROUP, group.as_str())];
+        links::with_query(&links::jobs(&pool.name, queue), pairs)
+    };
+    let name = |error: Option<&str>| match error {
+        None => "no error is known: workers were lost".to_owned(),
+        Some(error) if error.trim().is_empty() => "an error without a text".to_owned(),
+        Some(error) => text::shortened(error, 120),
     };
     html! {
         div.wide { table {
@@ -128,52 +130,12 @@ fn group_table(pool: &Pool, queue: &QueueKey, groups: &[(Option<String>, ErrorGr
             tbody {
                 @for (error, group) in groups {
                     tr {
-                        td {
-                            @match error {
-                                Some(error) => @match link(error) {
-                                    Some(link) => a href=(link) title=(error) { (text::shortened(error, 120)) },
-                                    None => "an error without a text",
-                                },
-                                None => "no error is known: workers were lost"
-                            }
-                        }
+                        td { a href=(link(error.as_deref())) title=[error.as_ref()] { (name(error.as_deref())) } }
                         td.number { (text::number(group.jobs)) }
                         td { (text::time(TimestampMs::saturating(group.last_died_ms))) }
                     }
                 }
             }
         } }
-    }
-}
-
-/// The part of an error that finds it, the longest that a filter may have: without control characters, and not longer than
-/// this. Empty if the error has no text.
-fn part_of(error: &str) -> &str {
-    let parts = error.split(char::is_control).map(str::trim);
-    // The first of several that are as long.
-    let line = parts
-        .rev()
-        .max_by_key(|part| part.len())
-        .unwrap_or_default();
-    let end = line.char_indices().map(|(index, it)| index + it.len_utf8());
-    let end = end.take_while(|end| *end <= FILTER_BYTES_MAX).last();
-    &line[..end.unwrap_or(0)]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_of_an_error_is_a_valid_filter() {
-        assert_eq!(part_of("\n smtp: 550 \nmore"), "smtp: 550");
-        assert_eq!(part_of("\u{1b}[31mfailed\u{1b}[0m"), "[31mfailed");
-        for blank in ["", " ", "\n\t\u{1}"] {
-            assert_eq!(part_of(blank), "");
-        }
-        let long = "ä".repeat(FILTER_BYTES_MAX);
-        assert_eq!(part_of(&long).len(), FILTER_BYTES_MAX);
-        let pairs = [("error_contains".to_owned(), part_of(&long).to_owned())];
-        assert!(super::super::jobs::read_filter(&pairs).is_ok());
     }
 }

@@ -9,7 +9,7 @@ use tidegate_api_types::job::JobFilter;
 use tidegate_api_types::limits::ConfigurableLimits;
 use tidegate_api_types::problem::InvalidRequest;
 use tidegate_core::QueueKey;
-use tidegate_engine::{JobCursor, Pool};
+use tidegate_engine::{ErrorDigest, JobCriteria, JobCursor, Pool};
 
 use super::super::error::PageError;
 use super::super::links;
@@ -23,14 +23,17 @@ use crate::shapes::{list_criteria, listed_details};
 
 const JOBS_PER_PAGE: usize = 50;
 
-/// The names of the fields of a filter, as in the native API.
-pub(super) const FILTER_FIELDS: [&str; 6] = [
+/// The field for the jobs of a group of the dead letter: the digest of their last error.
+pub(super) const ERROR_GROUP: &str = "error_group";
+/// The names of the fields of a filter, as in the native API, and [`ERROR_GROUP`].
+pub(super) const FILTER_FIELDS: [&str; 7] = [
     "state",
     "key_prefix",
     "attribute",
     "error_contains",
     "due_from",
     "due_before",
+    ERROR_GROUP,
 ];
 
 pub(in super::super) async fn show(visit: Visit, path: QueuePath) -> Response {
@@ -52,15 +55,15 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), visit.parameter(name)?.to_owned())))
         .collect();
-    let filter = read_filter(&pairs);
+    let filter = read_criteria(&pairs);
     let (blocks, seen) = match (&filter, visit.wants_stream) {
         // The stream of the page has this alone.
-        (Ok(filter), true) => {
-            let news = news(&visit, &pool, &queue, filter, &pairs).await?;
+        (Ok(criteria), true) => {
+            let news = news(&visit, &pool, &queue, criteria, &pairs).await?;
             (vec![PageBlock::news(news)], None)
         }
-        (Ok(filter), false) => {
-            let (list, note) = list(&visit, &pool, &queue, filter, &pairs).await?;
+        (Ok(criteria), false) => {
+            let (list, note) = list(&visit, &pool, &queue, criteria, &pairs).await?;
             let mut blocks = fixed_blocks(&visit, &pool, &queue, &pairs, list);
             blocks.push(PageBlock::news(html! {}));
             (blocks, Some(note))
@@ -105,13 +108,13 @@ async fn news(
     visit: &Visit,
     pool: &Pool,
     queue: &QueueKey,
-    filter: &JobFilter,
+    criteria: &JobCriteria,
     pairs: &[(String, String)],
 ) -> Result<Markup, PageError> {
     let cursor = cursor_of(visit)?;
     let begin = cursor.clone().unwrap_or_default();
     let now = pool
-        .recheck_jobs(queue, &list_criteria(filter), begin, JOBS_PER_PAGE)
+        .recheck_jobs(queue, criteria, begin, JOBS_PER_PAGE)
         .await?;
     let continues = now.next.is_some();
     let is_part = now.jobs.len() < JOBS_PER_PAGE && continues;
@@ -131,12 +134,29 @@ async fn news(
 }
 
 /// A filter from the fields that were filled in.
-pub(super) fn read_filter(pairs: &[(String, String)]) -> Result<JobFilter, InvalidRequest> {
-    let pairs: Vec<QueryPair<'_>> = pairs
+pub(super) fn read_criteria(pairs: &[(String, String)]) -> Result<JobCriteria, InvalidRequest> {
+    let native: Vec<QueryPair<'_>> = pairs
         .iter()
+        .filter(|(name, _)| name != ERROR_GROUP)
         .map(|(name, value)| (name.as_str().into(), value.as_str().into()))
         .collect();
-    read_query(&pairs, &ConfigurableLimits::default())
+    let filter: JobFilter = read_query(&native, &ConfigurableLimits::default())?;
+    Ok(JobCriteria {
+        error_digest: read_error_group(pairs)?,
+        ..list_criteria(&filter)
+    })
+}
+
+/// The group of the dead letter, if a filter has one.
+pub(super) fn read_error_group(
+    pairs: &[(String, String)],
+) -> Result<Option<ErrorDigest>, InvalidRequest> {
+    let group = pairs.iter().find(|(name, _)| name == ERROR_GROUP);
+    let group = group.map(|(_, digest)| digest.parse()).transpose();
+    group.map_err(|_| {
+        let text = format!("{ERROR_GROUP} must be that of a link of the dead letter");
+        InvalidRequest::of_field(ERROR_GROUP, text)
+    })
 }
 
 /// The list, and the note of what it shows.
@@ -144,14 +164,13 @@ async fn list(
     visit: &Visit,
     pool: &Pool,
     queue: &QueueKey,
-    filter: &JobFilter,
+    criteria: &JobCriteria,
     pairs: &[(String, String)],
 ) -> Result<(Markup, String), PageError> {
     let cursor = cursor_of(visit)?;
     let is_first = cursor.is_none();
-    let criteria = list_criteria(filter);
     let found = pool
-        .list_jobs(queue, &criteria, cursor.unwrap_or_default(), JOBS_PER_PAGE)
+        .list_jobs(queue, criteria, cursor.unwrap_or_default(), JOBS_PER_PAGE)
         .await?;
     let jobs: Vec<_> = found
         .jobs
@@ -205,6 +224,9 @@ fn filter_form(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
             (field("error_contains", "Last error contains", "smtp: 550"))
             (field("due_from", "Due from", "2026-11-21T12:00:00Z"))
             (field("due_before", "Due before", "2026-11-21T13:00:00Z"))
+            @if let Some(group) = visit.parameter(ERROR_GROUP) {
+                label { input type="checkbox" name=(ERROR_GROUP) value=(group) checked; " Only the group of the dead letter" }
+            }
             button { "Filter" }
         }
         form.row method="get" action=(links::jobs(&pool.name, queue)) {

@@ -6,7 +6,6 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_api_types::job::JobFilter;
 use tidegate_api_types::schedule::ScheduleConfig;
 use tidegate_api_types::values::TimestampMs;
 use tidegate_core::{JobState, QueueKey};
@@ -24,7 +23,6 @@ use super::super::{links, text};
 use super::parts::{changed_news, is_stale, revision_fields, revision_text};
 use super::schedules::times;
 use crate::config::AccountRole;
-use crate::shapes::list_criteria;
 
 /// How many of the next ticks are shown.
 const TICKS_SHOWN: usize = 5;
@@ -313,9 +311,8 @@ async fn count_waiting(
     queue: &QueueKey,
 ) -> Result<(u64, bool), PageError> {
     let pairs = [("attribute".to_owned(), attribute_of(key))];
-    let filter: JobFilter =
-        super::jobs::read_filter(&pairs).map_err(|invalid| PageError::Invalid(invalid.detail))?;
-    let mut criteria = list_criteria(&filter);
+    let criteria = super::jobs::read_criteria(&pairs);
+    let mut criteria = criteria.map_err(|invalid| PageError::Invalid(invalid.detail))?;
     criteria.states = vec![JobState::Delayed, JobState::Ready];
     let (act, cursor) = (JobAct::Cancel(IfRunning::Refuse), ActCursor::default());
     let counted = pool.act(queue, act, &criteria, cursor, COUNTED_MAX, true);
