@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate_testkit::{DaemonProgram, run_until_exit, run_with_settings, start_redis};
+use tidegate_testkit::{
+    DaemonProgram, run_until_exit, run_until_exit_with, run_with_settings, start_redis,
+};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -123,6 +125,36 @@ async fn an_invalid_value_is_named() {
         let said = refused(program, toml).await;
         assert!(said.contains(key), "{toml}: {said}");
     }
+}
+
+/// A file that a secret was mounted from usually ends with a line break.
+#[tokio::test]
+async fn a_secret_that_ends_in_white_space_is_refused_with_its_key() {
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
+        let said = refused(program, "[pool.default]\npassword = \"hunter2\\n\"").await;
+        assert!(
+            said.contains("pool.default.password begins or ends with white space"),
+            "{said}"
+        );
+        let environment = [("TIDEGATE_POOL__DEFAULT__PASSWORD", "hunter2\n")];
+        let flags = ["--print-config"];
+        let ended = run_until_exit_with(program, &flags, &environment, LIMIT).await;
+        assert_eq!(ended.code, Some(1));
+        assert!(
+            ended.log.contains("pool.default.password begins or ends"),
+            "{}",
+            ended.log
+        );
+        assert!(!ended.log.contains("hunter2") && !said.contains("hunter2"));
+    }
+    let environment = [("TIDEGATE_ACCOUNTS__OPS", "hunter2 ")];
+    let ended = run_until_exit_with(DaemonProgram::Api, &["--print-config"], &environment, LIMIT);
+    let log = ended.await.log;
+    assert!(
+        log.contains("accounts.ops begins or ends with white space"),
+        "{log}"
+    );
+    assert!(log.contains("environment"), "{log}");
 }
 
 #[tokio::test]

@@ -141,6 +141,11 @@ impl Schema {
                 (Some(_), Value::String(text)) if is_misplaced_url(path, text) => {
                     return Err(format!("{name} must not be a URL"));
                 }
+                (Some(_), Value::String(text)) if is_secret(path) && text.trim() != text => {
+                    return Err(format!(
+                        "{name} begins or ends with white space, such as the line break of a file: remove it"
+                    ));
+                }
                 (Some(example), _) => {
                     let bound = self.bound_entry(path).map(|(_, bound)| *bound);
                     if are_texts {

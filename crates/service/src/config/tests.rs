@@ -330,6 +330,26 @@ fn printed_settings_can_be_read_back_and_have_no_secrets() {
     assert_eq!(loaded.values.changed_keys(&again.values), [""; 0]);
 }
 
+/// As `$(cat FILE)` of some shells, secrets of orchestrators and editors leave it.
+#[test]
+fn a_secret_with_white_space_at_its_end_is_refused_by_its_key() {
+    for text in [
+        "[accounts]\nops = \"hunter2\\n\"\n",
+        "[pool.default]\npassword = \"hunter2 \"\n",
+        "[pool.default]\npassword = \"\\thunter2\"\n",
+    ] {
+        let given = TestSources::empty().file(text);
+        let said = load::<SettingsWithSecrets>(&sources_with_secrets(&given));
+        let said = said.err().unwrap().to_string();
+        let key = match text.contains("ops") {
+            true => "accounts.ops begins or ends with white space",
+            false => "pool.default.password begins or ends with white space",
+        };
+        assert!(said.contains(key), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
 #[test]
 fn an_error_near_a_secret_does_not_show_it() {
     for text in [
