@@ -358,7 +358,7 @@ async fn a_task_that_panics_runs_again_and_delays_no_other() {
     };
     timeout(LONG, all_ran).await.unwrap();
     timeout(LONG, wheel.shutdown()).await.unwrap().unwrap();
-    let runs = runs.lock();
+    let runs = runs.lock().clone();
     let numbers: Vec<usize> = runs.iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, [0, 1, 2, 1, 1]);
     assert!(runs[3].1 - runs[1].1 >= 100 * MS);

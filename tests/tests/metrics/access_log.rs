@@ -124,6 +124,21 @@ async fn no_token_is_written_to_the_log() {
         http.request("GET", &path, &[], b"").await;
         answered.push(http.answer().await.unwrap());
     }
+    // In the place of another parameter or a name, and an API key.
+    let key = tidegate_testkit::NativeClient::new(api, queue.namespace()).await;
+    let secret = key.key();
+    for path in [
+        format!("{}/peek?key={token}", queue.path()),
+        format!("{}/peek?{token}", queue.path()),
+        format!("/api/{token}/q/peek"),
+        format!("/api/{}/{encoded}/peek", queue.namespace()),
+        format!("/v1/{}/queues?key={secret}", queue.namespace()),
+        format!("/v1/{}/queues/{secret}", queue.namespace()),
+        format!("/v1/{secret}/queues?cursor={secret}"),
+    ] {
+        http.request("GET", &path, &[], b"").await;
+        answered.push(http.answer().await.unwrap());
+    }
     for path in [
         format!("/token/{}/{token}", queue.namespace()),
         format!("/token/{}/{encoded}/limit", queue.namespace()),
@@ -150,5 +165,7 @@ async fn no_token_is_written_to_the_log() {
     .await;
     let log = api.log();
     assert!(!log.contains(token) && !log.contains(&encoded), "{log}");
+    let (_, secret) = secret.rsplit_once('_').unwrap();
+    assert!(!log.contains(secret), "{log}");
     stack.finish().await;
 }

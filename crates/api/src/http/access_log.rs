@@ -1,10 +1,12 @@
 //! The access log: one line for each request, if it is switched on.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::time::Duration;
 
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
+use tidegate_core::{API_KEY_ID_BYTES, JobId};
 use tidegate_service::logs;
 use tracing::Level;
 
@@ -12,6 +14,15 @@ use super::query::{Plus, unescape};
 
 /// Replaces text that may contain a token.
 const HIDDEN: &str = "***";
+
+/// The length of a generated token, and of the id of a job.
+const TOKEN_BYTES: usize = 26;
+/// The length of `tg_ID_`.
+const KEY_BEGIN_BYTES: usize = API_KEY_ID_BYTES + 4;
+/// Far more jobs than a bucket has in its life.
+const JOB_NUMBER_MAX: u64 = 1 << 32;
+/// From 2015 to 2065, in ms since 1970.
+const JOB_CREATED_MS: Range<u64> = 1_420_000_000_000..3_000_000_000_000;
 
 /// The part of the line that is known when the request arrives. It never contains a token.
 #[derive(Debug)]
@@ -57,8 +68,8 @@ impl AccessLine {
             return None;
         }
         Some(Box::new(Self {
-            path: redact_path(head.uri.path()).into(),
-            query: redact_query(head.uri.query().unwrap_or_default()).into(),
+            path: hide_credentials(&redact_path(head.uri.path())).into(),
+            query: hide_credentials(&redact_query(head.uri.query().unwrap_or_default())).into(),
             ip: peer.ip().to_canonical(),
         }))
     }
@@ -118,6 +129,50 @@ fn names_token(key: &[u8]) -> bool {
     parts.any(|part| part.eq_ignore_ascii_case(b"token"))
 }
 
+/// The text, with all parts hidden that contain a text of the form of a credential: clients use wrong parameters and wrong
+/// positions in a path.
+fn hide_credentials(text: &str) -> String {
+    let is_end = |letter: char| matches!(letter, '/' | '&' | '=' | ';' | '?');
+    let shown = text.split_inclusive(is_end).map(|part| {
+        let plain = part.strip_suffix(is_end).unwrap_or(part);
+        let decoded = unescape(plain, Plus::IsPlus);
+        let is_credential = match &decoded {
+            Some(decoded) => has_credential(decoded),
+            None => has_credential(plain.as_bytes()),
+        };
+        match is_credential {
+            true => format!("{HIDDEN}{}", &part[plain.len()..]),
+            false => part.to_owned(),
+        }
+    });
+    shown.collect()
+}
+
+/// Whether a text contains an API key, or the text of a generated token. The id of a job has the form of such a token, and
+/// is known by its parts.
+fn has_credential(text: &[u8]) -> bool {
+    let is_token = |run: &[u8]| run.len() == TOKEN_BYTES && !is_job_id(run);
+    let mut runs = text.split(|byte| !byte.is_ascii_alphanumeric());
+    runs.any(is_token) || text.windows(KEY_BEGIN_BYTES).any(begins_key)
+}
+
+/// Whether a text is `tg_ID_`, with which each API key begins.
+fn begins_key(text: &[u8]) -> bool {
+    let id = text.strip_prefix(b"tg_");
+    let id = id.and_then(|id| id.strip_suffix(b"_"));
+    id.is_some_and(|id| id.iter().all(u8::is_ascii_alphanumeric))
+}
+
+/// Whether a text is the id of a job that may exist. One in 65,000 tokens of lmstfy has this form, and fewer
+/// than one in a billion of ours.
+fn is_job_id(text: &[u8]) -> bool {
+    let id = str::from_utf8(text).ok();
+    let id = id.and_then(|id| id.parse::<JobId>().ok());
+    id.is_some_and(|id| {
+        id.number() < JOB_NUMBER_MAX && JOB_CREATED_MS.contains(&id.created_at_ms())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +221,45 @@ mod tests {
             ("/prefix%2ftoken/ns/secret", "/***"),
         ] {
             assert_eq!(redact_path(path), shown, "{path}");
+        }
+    }
+    #[test]
+    fn credentials_are_hidden_wherever_they_are() {
+        const KEY: &str = "tg_0123456789AB_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        const TOKEN: &str = "Q7LUIO3K9Z0A1B2C3D4E5F6G7H";
+        // A token of lmstfy is a ULID, as the id of a job is.
+        const ULID: &str = "01HZZZZZZZQ7XK3K9Z0A1B2C3D";
+        let job = JobId::new(1_770_000_000_000, 17, 123_456_789, 54_321).to_string();
+        let encoded: String = TOKEN.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        for (text, shown) in [
+            (format!("key={KEY}&a=1"), "key=***&a=1".to_owned()),
+            (format!("{KEY}=1"), "***=1".to_owned()),
+            (format!("a=Bearer+{KEY}"), "a=***".to_owned()),
+            (format!("key={}", &KEY[..30]), "key=***".to_owned()),
+            (format!("key=%74{}", &KEY[1..]), "key=***".to_owned()),
+            (format!("key={TOKEN}&b=2"), "key=***&b=2".to_owned()),
+            (
+                format!("/api/{TOKEN}/q/job/{job}"),
+                format!("/api/***/q/job/{job}"),
+            ),
+            (format!("/api/ns/default:{TOKEN}"), "/api/ns/***".to_owned()),
+            (format!("/api/ns/{encoded}"), "/api/ns/***".to_owned()),
+            (
+                format!("/v1/ns/queues/{ULID}"),
+                "/v1/ns/queues/***".to_owned(),
+            ),
+            (format!("/v1/{KEY}/reserve"), "/v1/***/reserve".to_owned()),
+        ] {
+            assert_eq!(hide_credentials(&text), shown, "{text}");
+        }
+        for text in [
+            format!("/v1/ns/queues/q/jobs/{job}"),
+            format!("/v1/ns/leases/{job}.1/ack"),
+            "/v1/ns/queues/tg_orders/jobs/key:order-17".to_owned(),
+            "delay=5&a=ABCDEFGHIJKLMNOPQRSTUVWXYZ0".to_owned(),
+            "ttr=%zz&&x".to_owned(),
+        ] {
+            assert_eq!(hide_credentials(&text), text);
         }
     }
 }
