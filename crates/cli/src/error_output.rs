@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use tidegate_visible_text::escape;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -44,7 +45,12 @@ pub(crate) fn write(bytes: &[u8]) {
     }
 }
 
-/// The same, and waits a moment for a reader that is slower than the writer.
+/// Writes a line, whose control characters are escaped: texts of servers are among it.
+pub(crate) fn write_line(line: &str) {
+    write(format!("{}\n", escape(line)).as_bytes());
+}
+
+/// Writes these bytes, and waits a moment for a reader that is slower than the writer.
 pub(crate) async fn write_waiting(bytes: &[u8]) {
     let output = output();
     let part = match output.parts.try_send(OutputPart::Bytes(bytes.to_vec())) {
@@ -80,7 +86,8 @@ pub(crate) struct ErrorLines;
 
 impl Write for ErrorLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        write(bytes);
+        // All bytes of a line come at once.
+        write_line(String::from_utf8_lossy(bytes).trim_end_matches('\n'));
         Ok(bytes.len())
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidegate::{Applied, CallError, Error};
+use tidegate_visible_text::escape;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +67,7 @@ impl From<CallError> for CommandFailure {
                 );
                 Self::NewJob { error, known }
             }
-            other => Self::NotDone(other.to_string()),
+            other => Self::NotDone(escape(&other.to_string()).into_owned()),
         }
     }
 }
@@ -93,8 +94,9 @@ fn without_fields(detail: &str, retry_after: Option<Duration>) -> String {
         .replace("after `Retry-After`", &later)
 }
 
+/// The text of an error, which a server may have written.
 fn request_text(error: &Error) -> String {
-    match error {
+    let text = match error {
         Error::Rejected(rejection) => {
             let problem = &rejection.problem;
             let field = problem
@@ -112,7 +114,8 @@ fn request_text(error: &Error) -> String {
             format!("{error}; check --url or TIDEGATE_URL, and that the server runs")
         }
         _ => error.to_string(),
-    }
+    };
+    escape(&text).into_owned()
 }
 
 #[cfg(test)]

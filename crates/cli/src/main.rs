@@ -48,7 +48,10 @@ async fn run_to_the_end(arguments: CliArguments) -> ExitCode {
     let code = match run(arguments).await {
         Ok(code) => code,
         Err(failure) => {
-            error_output::write(format!("error: {failure}\n").as_bytes());
+            // The lines of a text of this program; those of a server are escaped before.
+            for line in format!("error: {failure}").lines() {
+                error_output::write_line(line);
+            }
             ExitCode::from(failure.exit_code())
         }
     };
@@ -135,6 +138,10 @@ fn connect_with(
 ) -> Result<Client, CommandFailure> {
     if connection.api_key.is_empty() {
         let text = "no API key is given; set TIDEGATE_KEY";
+        return Err(CommandFailure::Usage(text.to_owned()));
+    }
+    if connection.api_key.trim() != connection.api_key {
+        let text = "the API key begins or ends with white space; remove it from TIDEGATE_KEY";
         return Err(CommandFailure::Usage(text.to_owned()));
     }
     let builder = Client::builder(connection.url)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tidegate::api::job::{ActBody, JobExplanation};
 use tidegate::api::values::PageSize;
-use tidegate::{Change, Client, JobDetails, JobFilter};
+use tidegate::{Change, Client, CursorGuard, JobDetails, JobFilter};
 
 use crate::arguments::job::ActArguments;
 use crate::error_output;
@@ -68,6 +68,7 @@ pub(crate) async fn act(
         change: (change != Change::default()).then_some(change),
     };
     let (mut matched, mut changed, mut printed_at) = (0_u64, 0_u64, Instant::now());
+    let mut cursors = CursorGuard::default();
     loop {
         let answer = queue.act(&body).await.inspect_err(|_| {
             progress(matched, changed);
@@ -75,6 +76,10 @@ pub(crate) async fn act(
         matched += answer.matched;
         changed += answer.changed;
         let Some(next) = answer.next else { break };
+        // An action that has to wait may continue at the same place.
+        if answer.wait_ms == 0 {
+            cursors.check(&next)?;
+        }
         body.cursor = Some(next);
         if printed_at.elapsed() >= PROGRESS {
             progress(matched, changed);

@@ -8,6 +8,7 @@ use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tidegate::Error;
+use tidegate_visible_text::escape;
 use tokio::sync::oneshot;
 
 use crate::failure::CommandFailure;
@@ -104,7 +105,8 @@ pub(crate) async fn write_aside(text: String) -> io::Result<()> {
 
 fn text_of(answer: &impl Display, shown: &Value, as_json: bool) -> String {
     match as_json {
-        true => format!("{answer}\n"),
+        // The escapes are those of JSON, which has line breaks only as escapes.
+        true => format!("{}\n", escape(&answer.to_string())),
         false => readable(shown),
     }
 }
@@ -145,13 +147,14 @@ fn table(items: &[Value]) -> String {
 fn flat(fields: &Map<String, Value>) -> Vec<[String; 2]> {
     let mut pairs = Vec::new();
     for (name, value) in fields {
+        let name = escape(name);
         match value {
             Value::Object(inner) => {
                 let inner = flat(inner).into_iter();
                 pairs.extend(inner.map(|[field, value]| [format!("{name}.{field}"), value]));
             }
             Value::Null => {}
-            other => pairs.push([name.clone(), cell(other)]),
+            other => pairs.push([name.into_owned(), cell(other)]),
         }
     }
     pairs.sort_by_key(|[name, _]| {
@@ -163,18 +166,9 @@ fn flat(fields: &Map<String, Value>) -> Vec<[String; 2]> {
 
 fn cell(value: &Value) -> String {
     match value {
-        Value::String(text) => escaped(text),
-        other => escaped(&other.to_string()),
+        Value::String(text) => escape(text).into_owned(),
+        other => escape(&other.to_string()).into_owned(),
     }
-}
-
-/// Escapes control characters, which a terminal would obey.
-pub(crate) fn escaped(text: &str) -> String {
-    let escaped = text.chars().map(|character| match character {
-        control if control.is_control() => control.escape_default().to_string(),
-        other => other.to_string(),
-    });
-    escaped.collect()
 }
 
 /// Columns of equal width without lines between them, also where a terminal is too narrow.
@@ -207,7 +201,7 @@ mod tests {
         let table = [
             "queue          jobs.ready  closed",
             "a              12",
-            "long\\u{1b}[2J  3           true",
+            "long\\u001b[2J  3           true",
             "",
         ];
         assert_eq!(readable(&queues), table.join("\n"));

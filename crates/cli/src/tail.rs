@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use clap::Args;
 use tidegate::api::values::{CursorText, PageSize};
-use tidegate::{Client, DurationMs, Error, JobDetails, JobFilter, QueueHandle, State};
+use tidegate::{Client, CursorGuard, DurationMs, Error, JobDetails, JobFilter, QueueHandle, State};
+use tidegate_visible_text::escape;
 
 use crate::arguments::filter::FilterArguments;
 use crate::arguments::interval::interval;
 use crate::error_output;
 use crate::failure::CommandFailure;
-use crate::output::{escaped, write_aside};
+use crate::output::write_aside;
 use crate::signals::stopped;
 
 /// How many requests one look takes at most. The next look continues there.
@@ -71,6 +72,8 @@ struct ListWalks {
     queue: QueueHandle,
     filter: JobFilter,
     cursor: Option<CursorText>,
+    /// The cursors of this walk.
+    cursors: CursorGuard,
     before: HashSet<TailEntry>,
     now: HashSet<TailEntry>,
     /// Whether the jobs of this walk are not printed.
@@ -94,6 +97,7 @@ pub(crate) async fn tail(
         queue: client.queue(&arguments.queue)?,
         filter: arguments.filter.into(),
         cursor: None,
+        cursors: CursorGuard::default(),
         before: HashSet::new(),
         now: HashSet::new(),
         is_silent: !arguments.all,
@@ -119,7 +123,7 @@ pub(crate) async fn tail(
         match look {
             Ok(()) => {}
             Err(CommandFailure::Request(error)) if error.is_temporary() && !is_first => {
-                error_output::write(format!("{error}; retrying\n").as_bytes());
+                error_output::write_line(&format!("{error}; retrying"));
             }
             Err(error) => return Err(error),
         }
@@ -150,7 +154,10 @@ impl ListWalks {
                 return Err(CommandFailure::NotDone(text));
             }
             self.cursor = page.next;
-            if self.cursor.is_none() {
+            if let Some(cursor) = &self.cursor {
+                self.cursors.check(cursor)?;
+            } else {
+                self.cursors = CursorGuard::default();
                 self.before = std::mem::take(&mut self.now);
                 self.is_silent = false;
                 break;
@@ -164,7 +171,7 @@ async fn print(jobs: &[JobDetails], as_json: bool) -> Result<(), CommandFailure>
     let mut text = String::new();
     for job in jobs {
         text += &match as_json {
-            true => serde_json::to_string(job).map_err(Error::Encode)?,
+            true => escape(&serde_json::to_string(job).map_err(Error::Encode)?).into_owned(),
             false => line(job),
         };
         text.push('\n');
@@ -189,7 +196,7 @@ fn line(job: &JobDetails) -> String {
     };
     let key = job.key.as_ref().map_or("-", |key| key.as_str());
     let error = last.and_then(|entry| entry.error.as_ref());
-    let error = error.map_or_else(String::new, |error| escaped(error.as_str()));
-    let line = format!("{time}  {state:<7}  {}  {}  {error}", job.id, escaped(key));
+    let error = error.map_or_else(String::new, |error| escape(error.as_str()).into_owned());
+    let line = format!("{time}  {state:<7}  {}  {}  {error}", job.id, escape(key));
     line.trim_end().to_owned()
 }

@@ -2,6 +2,8 @@
 
 mod program;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::num::NonZeroUsize;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -25,7 +27,8 @@ const LINES_TIME: Duration = Duration::from_secs(1);
 #[command(
     after_help = "The payload is the standard input of the program. Its environment has:
   TIDEGATE_JOB_ID, TIDEGATE_JOB_QUEUE, TIDEGATE_JOB_KEY, TIDEGATE_JOB_ATTEMPT, TIDEGATE_JOB_FAILURES,
-  TIDEGATE_JOB_CONTENT_TYPE, and TIDEGATE_ATTR_<NAME> for each attribute (in capitals, other characters as _)
+  TIDEGATE_JOB_CONTENT_TYPE, and TIDEGATE_ATTR_<NAME> for each attribute (in capitals, other characters as _;
+  further attributes with the same variable in the order of their names with _2, _3 …)
 
 Exit code 0: the job is done. Other codes: it is retried by the policy of its queue, with the last line of the standard
 error as the reason. The code of --dead-exit-code: it is dead. Leases are extended while the program runs. If the lease is
@@ -160,15 +163,34 @@ fn command(arguments: &WorkArguments, job: &Job) -> Command {
         .env("TIDEGATE_JOB_ATTEMPT", job.attempt().to_string())
         .env("TIDEGATE_JOB_FAILURES", job.failures().to_string())
         .env("TIDEGATE_JOB_CONTENT_TYPE", job.content_type())
-        .envs(
-            job.attributes()
-                .map(|(name, value)| (variable(name), value)),
-        )
+        .envs(variables(job.attributes()))
         .stdout(match arguments.result {
             Some(_) => Stdio::piped(),
             None => Stdio::inherit(),
         });
     command
+}
+
+/// The variables of attributes. Of attributes that have the same variable, the first in the order of their names has it;
+/// the names of the others end with `_2`, `_3` and so on.
+fn variables<'a>(
+    attributes: impl Iterator<Item = (&'a str, &'a str)>,
+) -> BTreeMap<String, &'a str> {
+    let attributes: BTreeMap<&str, &str> = attributes.collect();
+    let mut variables = BTreeMap::new();
+    let mut others = Vec::new();
+    for (name, value) in attributes {
+        match variables.entry(variable(name)) {
+            Entry::Vacant(free) => drop(free.insert(value)),
+            Entry::Occupied(taken) => others.push((taken.key().clone(), value)),
+        }
+    }
+    for (name, value) in others {
+        let mut numbered = (2..).map(|number| format!("{name}_{number}"));
+        let free = numbered.find(|numbered| !variables.contains_key(numbered));
+        variables.extend(free.map(|free| (free, value)));
+    }
+    variables
 }
 
 /// The name of the variable of an attribute.
@@ -189,5 +211,26 @@ mod tests {
     fn attributes_are_variables_that_a_shell_can_read() {
         assert_eq!(variable("trace-id"), "TIDEGATE_ATTR_TRACE_ID");
         assert_eq!(variable("ü.1"), "TIDEGATE_ATTR___1");
+    }
+
+    #[test]
+    fn attributes_with_the_same_variable_are_numbered() {
+        let attributes = [
+            ("a_b", "3"),
+            ("a-b", "1"),
+            ("a.b", "2"),
+            ("a-b-2", "4"),
+            ("c", "5"),
+        ];
+        let found = variables(attributes.into_iter());
+        let expected = [
+            ("A_B", "1"),
+            ("A_B_2", "4"),
+            ("A_B_3", "2"),
+            ("A_B_4", "3"),
+            ("C", "5"),
+        ];
+        let expected = expected.map(|(name, value)| (format!("TIDEGATE_ATTR_{name}"), value));
+        assert_eq!(found, expected.into());
     }
 }

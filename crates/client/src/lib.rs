@@ -3,6 +3,7 @@
 mod call;
 mod client;
 mod connections;
+mod cursors;
 mod error;
 mod job_handle;
 mod publish;
@@ -19,6 +20,7 @@ mod worker;
 
 pub use call::{CallError, JobResult};
 pub use client::{Client, ClientBuilder};
+pub use cursors::CursorGuard;
 pub use error::{BoxError, Error, Rejection};
 pub use job_handle::{CancelResult, JobHandle, PublishedHandle};
 pub use publish::{BatchJob, BatchPublish, Publish};

@@ -12,6 +12,7 @@ use tidegate_api_types::queue::{
 use tidegate_api_types::values::{CursorText, JobIdText, JobKey, JobPath, PageSize, QueueNameText};
 
 use crate::client::Client;
+use crate::cursors::CursorGuard;
 use crate::error::{Error, RepeatSafety};
 use crate::job_handle::JobHandle;
 use crate::transport::{HttpCall, HttpReply};
@@ -124,15 +125,15 @@ impl QueueHandle {
     /// Those of requests.
     pub async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobDetails>, Error> {
         let (mut jobs, mut cursor) = (Vec::new(), None);
+        let mut cursors = CursorGuard::default();
         while jobs.len() < limit {
             let most = (limit - jobs.len()).min(PAGE_ITEMS_MAX.into());
             let most = PageSize::try_from(most as u64)?;
             let page = self.jobs_page(filter, cursor.as_ref(), most).await?;
             jobs.extend(page.items);
-            if page.next.is_none() {
-                break;
-            }
-            cursor = page.next;
+            let Some(next) = page.next else { break };
+            cursors.check(&next)?;
+            cursor = Some(next);
         }
         Ok(jobs)
     }

@@ -9,7 +9,7 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("crates/api-types", &[]),
     ("crates/http-pool", &[]),
     ("crates/client", &["api-types", "http-pool"]),
@@ -20,11 +20,16 @@ const LAYERS: [(&str, &[&str]); 24] = [
             "http-pool",
             "local-deployment",
             "stop-signals",
+            "visible-text",
         ],
     ),
     ("crates/core", &[]),
     ("crates/store", &["core"]),
-    ("crates/service", &["http-pool", "stop-signals"]),
+    (
+        "crates/service",
+        &["http-pool", "stop-signals", "visible-text"],
+    ),
+    ("crates/visible-text", &[]),
     ("crates/stop-signals", &[]),
     ("crates/launch", &["service", "store"]),
     ("crates/engine", &["core", "service", "store"]),

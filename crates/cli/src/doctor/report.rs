@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use serde::Serialize;
+use tidegate_visible_text::escape;
 
 use crate::failure::CommandFailure;
-use crate::output::{CommandOutput, escaped};
+use crate::output::CommandOutput;
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -89,14 +90,9 @@ impl DoctorReport {
                 DiagnosisResult::Problem => "PROBLEM",
                 DiagnosisResult::Skipped => "skipped",
             };
-            let _ = writeln!(
-                text,
-                "{result:<8} {:<9} {}",
-                row.check,
-                escaped(&row.detail)
-            );
+            let _ = writeln!(text, "{result:<8} {:<9} {}", row.check, escape(&row.detail));
             if let Some(remedy) = &row.remedy {
-                let _ = writeln!(text, "{:<8} {:<9} Remedy: {}", "", "", escaped(remedy));
+                let _ = writeln!(text, "{:<8} {:<9} Remedy: {}", "", "", escape(remedy));
             }
         }
         let _ = match self.problems {

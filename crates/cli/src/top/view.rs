@@ -6,6 +6,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table, TableState};
 
+use tidegate_visible_text::escape;
+
 use super::rows::{QueueRow, SortColumn, TopRows};
 
 const KEYS: &str =
@@ -45,7 +47,7 @@ pub(super) fn draw(
     frame.render_stateful_widget(table(rows), middle, state);
     let last = match error {
         None => Line::from(KEYS).style(Modifier::DIM),
-        Some(error) => Line::from(error).style(Color::Red),
+        Some(error) => Line::from(escape(error)).style(Color::Red),
     };
     frame.render_widget(last, bottom);
 }
@@ -94,7 +96,7 @@ fn row(queue: &QueueRow) -> Row<'_> {
         _ => Style::from(Color::Red),
     };
     Row::new([
-        Cell::from(queue.view.queue.as_str()),
+        Cell::from(escape(queue.view.queue.as_str())),
         number(jobs.ready.to_string()),
         change(|change| change.ready),
         number(jobs.delayed.to_string()),

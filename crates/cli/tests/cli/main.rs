@@ -10,6 +10,7 @@ mod command_line;
 mod dev;
 mod doctor;
 mod documented;
+mod foreign_text;
 mod running;
 mod schedules;
 #[path = "../sessions/mod.rs"]

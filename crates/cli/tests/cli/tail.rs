@@ -64,7 +64,7 @@ async fn new_jobs_and_new_states_are_printed_once() {
     native.settle("fail", &json!({"leases": [failed]})).await;
     let mut lines = new.lines_until("  dead     ").await;
     let dead = lines.pop().unwrap();
-    assert!(dead.ends_with("  fails  smtp: \\u{1b}[2J550"), "{dead}");
+    assert!(dead.ends_with("  fails  smtp: \\u001b[2J550"), "{dead}");
     assert!(
         !lines.iter().any(|line| line.contains("  old")),
         "{lines:?}"

@@ -9,6 +9,7 @@ use tidegate_api_types::schedule::ScheduleDetails;
 use tidegate_api_types::values::CursorText;
 
 use super::Client;
+use crate::cursors::CursorGuard;
 use crate::error::{Error, RepeatSafety};
 use crate::transport::HttpCall;
 
@@ -50,6 +51,7 @@ impl Client {
     async fn all_of<T: DeserializeOwned>(&self, list: &str) -> Result<Vec<T>, Error> {
         let mut items = Vec::new();
         let mut path = list.to_owned();
+        let mut cursors = CursorGuard::default();
         loop {
             let call = HttpCall::get(path);
             let sending = self
@@ -60,6 +62,7 @@ impl Client {
             let Some(next) = page.next else {
                 return Ok(items);
             };
+            cursors.check(&next)?;
             let cursor = utf8_percent_encode(next.as_str(), NON_ALPHANUMERIC);
             path = format!("{list}?cursor={cursor}");
         }

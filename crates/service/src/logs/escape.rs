@@ -1,9 +1,11 @@
-//! Escapes characters that a terminal takes for a control sequence, or a line reader for the end of a line.
+//! Escapes control characters of log lines.
 //!
 //! The JSON format escapes only those below U+0020, and the text format leaves them unescaped where it writes
 //! a value without quotes. They occur only in values, except for the colors of text on a terminal.
 
 use std::borrow::Cow;
+
+use tidegate_visible_text::{is_control, push_escape};
 
 /// How a line is escaped where the characters below U+0020 are still known to be those of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +33,6 @@ impl LineEscape {
         let mut escaped = String::with_capacity(line.len() + 16);
         for (index, letter) in line.char_indices() {
             match letter {
-                '\n' => escaped.push_str("\\n"),
-                '\r' => escaped.push_str("\\r"),
-                '\t' => escaped.push_str("\\t"),
                 '\u{1b}' if self == Self::ColoredText && is_color(&line[index + 1..]) => {
                     escaped.push(letter);
                 }
@@ -58,30 +57,28 @@ fn is_color(rest: &str) -> bool {
     rest.starts_with('m')
 }
 
-fn push_escape(escaped: &mut String, letter: char) {
-    escaped.push_str(&format!("\\u{:04x}", u32::from(letter)));
-}
-
-/// Replaces DEL, U+0080 to U+009F, U+2028 and U+2029 by JSON escapes, such as `\u0085`.
+/// Replaces the control characters above U+0020 by JSON escapes, such as `\u0085`.
 pub(super) fn escaped(line: &[u8]) -> Cow<'_, [u8]> {
     // The first bytes of these characters in UTF-8.
-    let may_have_some = line.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2));
+    let may_have_some = line
+        .iter()
+        .any(|byte| matches!(byte, 0x7f | 0xc2 | 0xd8 | 0xe2));
     match str::from_utf8(line) {
-        Ok(text) if may_have_some && text.contains(is_control) => {
+        Ok(text) if may_have_some && text.contains(is_high_control) => {
             Cow::Owned(escape(text).into_bytes())
         }
         _ => Cow::Borrowed(line),
     }
 }
 
-fn is_control(letter: char) -> bool {
-    matches!(letter, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}')
+fn is_high_control(letter: char) -> bool {
+    !is_low_control(letter) && is_control(letter)
 }
 
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for letter in text.chars() {
-        if is_control(letter) {
+        if is_high_control(letter) {
             push_escape(&mut escaped, letter);
         } else {
             escaped.push(letter);
@@ -100,9 +97,10 @@ mod tests {
             ("a\u{7f}b\n", "a\\u007fb\n"),
             ("\u{80}\u{85}\u{9b}\u{9f}", "\\u0080\\u0085\\u009b\\u009f"),
             ("x\u{2028}y\u{2029}", "x\\u2028y\\u2029"),
+            ("user\u{202e}nimda\u{61c}", "user\\u202enimda\\u061c"),
             (
-                "caf\u{e9} \u{a0} \u{2027}\u{202a} \u{1b}[2m",
-                "caf\u{e9} \u{a0} \u{2027}\u{202a} \u{1b}[2m",
+                "caf\u{e9} \u{a0} \u{2027}\u{200d} \u{1b}[2m",
+                "caf\u{e9} \u{a0} \u{2027}\u{200d} \u{1b}[2m",
             ),
         ] {
             assert_eq!(escaped(line.as_bytes()), shown.as_bytes(), "{line:?}");
