@@ -1,7 +1,7 @@
 -- idempotency: shared by scripts whose calls may be repeated; it follows versions.lua.
 
 -- The hash that has the entries of idempotency keys. An entry is in the generation of its time, and is found in that and
--- the next one.
+-- the next one; also in the one before it, since the clock may have been set back over its begin.
 local function entries_of(hash, generation)
   return prefix .. 'idem:' .. text('%d:%d', generation, string.byte(hash) % 128)
 end
@@ -9,8 +9,10 @@ end
 -- Number, creation time, nonce and hash of the request with this idempotency key; nil if there was none.
 local function first_request(hash, window_ms)
   local generation = floor(now_ms / window_ms)
-  local entry = call('HGET', entries_of(hash, generation), hash) or call('HGET', entries_of(hash, generation - 1), hash)
-  if entry then return struct.unpack('>I6I6Hc8', entry) end
+  for _, near in ipairs({ generation, generation - 1, generation + 1 }) do
+    local entry = call('HGET', entries_of(hash, near), hash)
+    if entry then return struct.unpack('>I6I6Hc8', entry) end
+  end
 end
 
 local function remember(hash, window_ms, request, number, created_ms, nonce)

@@ -256,6 +256,22 @@ async fn a_repeated_request_stores_nothing_and_names_the_first_job() {
     let later = f.publish_keyed(START + 1_200_000, request(8)).await;
     assert_eq!(later.outcome, KeyedOutcome::Created);
 }
+#[tokio::test]
+async fn a_repeated_request_is_known_after_the_clock_was_set_back_over_a_window() {
+    let f = fixture().await;
+    let mut request = f.keyed("unused", IfExists::Keep, "x", 0);
+    request.job.native = Some(Box::default());
+    request.idempotency = Some(IdempotencyKey {
+        key: KeyHash::of_request(&f.queue, "request-1"),
+        request: 7,
+    });
+    let boundary = START.next_multiple_of(TERMS.idempotency_window_ms);
+    let first = f.publish_keyed(boundary, request.clone()).await;
+    let again = f.publish_keyed(boundary - 1000, request).await;
+    assert_eq!(again.outcome, KeyedOutcome::Replayed);
+    assert_eq!(id_of(&again), id_of(&first));
+}
+
 
 #[tokio::test]
 async fn waiting_jobs_are_promoted_and_their_time_is_changed() {
