@@ -139,6 +139,22 @@ async fn a_relay_belongs_to_its_namespace_and_needs_scopes() {
     worker.get("/relays").await.expect(403);
     put(&worker, "s", &[], &webhook()).await.expect(201);
 
+    // A relay reads payloads of the namespace, and a schedule publishes, on behalf of the key that sets it.
+    let admin = NativeClient::with_scopes(api, "shop", &["admin"]).await;
+    let schedule = json!({"queue": "q", "every": "1h", "job": {"payload": 1}});
+    let schedule_set = admin.call("PUT", "/schedules/s", &schedule).await;
+    for (refused, scope) in [
+        (put(&admin, "s", &[], &webhook()).await, "consume"),
+        (schedule_set, "publish"),
+    ] {
+        let problem = refused.expect(403).json();
+        assert_eq!(problem["code"], "scope_missing");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(&format!("scope {scope} ")), "{detail}");
+    }
+    delete(&admin, "s", &[]).await.expect(200);
+    put(&worker, "s", &[], &webhook()).await.expect(201);
+
     let id = worker.key().split('_').nth(1).unwrap();
     let revoked = shop.send("DELETE", &format!("/keys/{id}"), &[], b"").await;
     revoked.expect(200);

@@ -5,7 +5,7 @@ use axum::http::{Response, StatusCode};
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
 use tidegate_api_types::queue::ListQuery;
 use tidegate_api_types::relay::{
-    DeleteRelayResult, DeletedRelay, RelayConfig, RelayDetails, RelayListPage,
+    DeleteRelayResult, DeletedRelay, RelayConfig, RelayDetails, RelayListPage, RelaySourceConfig,
 };
 use tidegate_core::Scope;
 use tidegate_engine::{ChangeAttempts, EngineError};
@@ -67,6 +67,10 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
     let key = request.relay()?;
     let condition = condition(&request, "relay")?;
     let body: RelayConfig = request.read_json_up_to(BODY_BYTES_MAX).await?;
+    if let RelaySourceConfig::Queue(_) = body.source {
+        // The relay reads payloads of the namespace, on behalf of this key.
+        request.need(Scope::Consume)?;
+    }
     let engine = &request.app.engine;
     let mut attempts = ChangeAttempts::default();
     while attempts.next().await {

@@ -80,6 +80,8 @@ pub(super) async fn next(request: NativeRequest) -> Result<Response<Body>, Nativ
 /// Creates the schedule, or replaces it as a whole.
 pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Admin)?;
+    // The schedule publishes on behalf of this key.
+    request.need(Scope::Publish)?;
     request.without_query()?;
     let key = request.schedule()?;
     let condition = condition(&request, "schedule")?;
