@@ -41,6 +41,9 @@ pub const POLICIES: &str = "tg:policies";
 /// revision.
 pub const RELAYS: &str = "tg:relays";
 
+/// The name of the pool in which new jobs are stored instead, while a pool moves.
+pub const MOVES_TO: &str = "tg:moves_to";
+
 /// How the keys of the schedules of namespaces begin.
 const SCHEDULES: &str = "tg:schedules:";
 
@@ -249,7 +252,10 @@ pub fn is_of_deployment(key: &str) -> bool {
         "tg:units:write:",
         "tg:workers:",
     ];
-    [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES, RELAYS, SIZES].contains(&key)
+    [
+        LAYOUT, LIMITS, LANES, API_KEYS, MOVES_TO, POLICIES, RELAYS, SIZES,
+    ]
+    .contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))
 }
 

@@ -13,6 +13,7 @@ mod jobs;
 pub(crate) mod keyed;
 mod keyed_move;
 mod leases;
+mod moves;
 pub(crate) mod overview;
 pub(crate) mod queue_list;
 mod result;
@@ -74,6 +75,8 @@ pub struct Pool {
     /// Set when the deployment has shown that it can confirm writes to disk.
     confirms_disk: OnceCell<()>,
     target: Option<Arc<Self>>,
+    /// Set when this process has tried to record in the deployment that the pool moves.
+    move_recorded: OnceCell<()>,
 }
 
 impl Pool {
@@ -104,6 +107,7 @@ impl Pool {
             publisher: deployment.publisher,
             confirms_disk: OnceCell::new(),
             target: moves_to,
+            move_recorded: OnceCell::new(),
         }
     }
 
@@ -156,6 +160,7 @@ impl Pool {
                 .publish_here(queue, jobs, replaces, durability_target)
                 .await;
         };
+        self.record_move(target).await;
         let stored = target
             .publish_here(queue, jobs, replaces, durability_target)
             .await?;
@@ -229,17 +234,24 @@ impl Pool {
         Ok(())
     }
 
-    /// Deletes a job, in whichever deployment and state it is. Succeeds if there is no such job.
-    pub async fn ack(&self, queue: &QueueKey, id: JobId) -> Result<(), EngineError> {
-        for pool in self.with_target() {
-            let key = (queue.clone(), id.bucket());
+    /// Deletes a job, in whichever deployment and state it is; if a newer version waits for the end of its lease, that
+    /// runs. Returns whether there was such a job.
+    ///
+    /// # Errors
+    /// Redis gave no answer; the job may have been deleted. Or the pool moves to a deployment that this process does not
+    /// know, and may have the job there.
+    pub async fn ack(&self, queue: &QueueKey, id: JobId) -> Result<bool, EngineError> {
+        let key = (queue.clone(), id.bucket());
+        let mut next = Some(self);
+        while let Some(pool) = next {
             let acked = pool.acking.submit(&key, id).await?;
             pool.count_acked(queue, [acked]);
             if acked != AckOutcome::AlreadyGone {
-                break;
+                return Ok(true);
             }
+            next = pool.next_deployment().await?;
         }
-        Ok(())
+        Ok(false)
     }
 
     fn count_peeked(&self, peeked: PeekedJob) -> Option<PeekedJob> {

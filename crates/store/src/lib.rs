@@ -23,6 +23,7 @@ mod history;
 mod lanes;
 mod limits;
 mod link;
+mod moves;
 mod permissions;
 mod policies;
 mod pools;

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tidegate_testkit::consistency::{self, JobTotals};
 use tidegate_testkit::queue::ConsumeBuilder;
-use tidegate_testkit::{QueueClient, RawHttp, ReceivedJob, Stack, eventually};
+use tidegate_testkit::{NativeClient, QueueClient, RawHttp, ReceivedJob, Stack, eventually};
 
 use crate::DEFAULT_MOVES;
 
@@ -145,6 +146,39 @@ async fn waiting_consumers_get_jobs_of_both_deployments() {
     jobs.sort();
     assert_eq!(jobs, ["new", "old"]);
     stack.finish().await;
+}
+
+/// One API was restarted with the setting, and another one was not: it does not see jobs in the new Redis, and must not
+/// answer that they are gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_that_does_not_know_the_move_refuses_to_end_jobs_that_it_does_not_see() {
+    let stack = Stack::builder().apis(2).pool("new").start().await;
+    let queue = stack.queue("orders").await;
+    let unaware = queue.on_api(stack.api(1));
+    begin_the_move(&stack).await;
+    unaware.ack("01ARZ3NDEKTSV4RRFFQ69G5FAV").await;
+    queue.publish("new").id().await;
+    let job = queue.consume().ttr_s(60).job().await.unwrap();
+    let refused = unaware.try_ack(&job.id).await.unwrap();
+    assert_eq!(refused.status, 503, "{refused}");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(queue.peek_job(&job.id).await.status, 200);
+    let native = NativeClient::with_key(stack.api(1), queue.namespace(), queue.token());
+    let reserved = NativeClient::with_key(stack.api(0), queue.namespace(), queue.token());
+    reserved.publish("orders", "", "new").await.expect(201);
+    let lease = reserved.reserve("orders", 1).await[0]["lease"].clone();
+    for verb in ["ack", "touch", "release", "fail"] {
+        let leases = match verb {
+            "fail" => json!([{"lease": lease, "error": "no"}]),
+            _ => json!([lease]),
+        };
+        let path = format!("/{verb}");
+        let answer = native.call("POST", &path, &json!({"leases": leases})).await;
+        assert_eq!(answer.status, 503, "{verb}: {answer}");
+        assert!(answer.header("retry-after").is_some(), "{verb}: {answer}");
+    }
+    queue.ack(&job.id).await;
+    assert_eq!(queue.peek_job(&job.id).await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

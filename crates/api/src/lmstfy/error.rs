@@ -89,6 +89,10 @@ pub(crate) enum ApiError {
     QueueEmpty,
     /// The queue has no job with this id.
     JobNotFound,
+    /// Jobs of the pool are in a deployment that the settings of this process do not name yet. Nothing was changed.
+    MoveUnknown,
+    /// The server from which queues drain may have the job, and did not delete it.
+    DrainedServerFailed,
     /// The jobs are stored, but the durability of the namespace was not confirmed in time.
     LessDurable(Box<NotDurableBody>),
     /// A failure of Redis, or a time limit of this process. The log has the details, the answer does not.
@@ -195,6 +199,14 @@ impl ApiError {
             Self::NoJob => (NOT_FOUND, "no job available"),
             Self::QueueEmpty => (NOT_FOUND, "the queue is empty"),
             Self::JobNotFound => (NOT_FOUND, "job not found"),
+            Self::MoveUnknown => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the pool is moving, please retry later",
+            ),
+            Self::DrainedServerFailed => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the server that is drained does not answer, please retry later",
+            ),
             // 504, because Redis did not confirm in time. `LessDurable` has its own text.
             Self::LessDurable(_) => (StatusCode::GATEWAY_TIMEOUT, "less durable than asked for"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
@@ -212,6 +224,8 @@ impl ApiError {
                 | Self::BodiesFull
                 | Self::AnswersFull
                 | Self::Unchecked
+                | Self::MoveUnknown
+                | Self::DrainedServerFailed
         )
     }
 
@@ -258,6 +272,7 @@ impl From<EngineError> for ApiError {
             EngineError::TooManyWaiting => Self::TooManyWaiting,
             EngineError::TooManyWaitingWithToken => Self::TooManyWaitingWithToken,
             EngineError::Unchecked => Self::Unchecked,
+            EngineError::MoveUnknown => Self::MoveUnknown,
             EngineError::RateLimited
             | EngineError::StorageFailed
             | EngineError::StorageFull

@@ -183,7 +183,9 @@ impl From<EngineError> for NativeError {
                 let refused = Self::new(ProblemCode::InvalidParameter, error.to_string());
                 return refused.at("durability");
             }
-            EngineError::StorageFailed => (ProblemCode::StorageUnavailable, None),
+            EngineError::MoveUnknown | EngineError::StorageFailed => {
+                (ProblemCode::StorageUnavailable, None)
+            }
         };
         let problem = Self::new(code, format!("{error}. {}", code.info().description));
         Self {

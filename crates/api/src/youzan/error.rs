@@ -84,6 +84,7 @@ impl YouzanError {
 }
 
 impl From<EngineError> for YouzanError {
+            | EngineError::MoveUnknown
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::QueueClosed => Self::Refused("closed"),

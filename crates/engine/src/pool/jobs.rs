@@ -121,17 +121,18 @@ impl Pool {
         change: JobChange,
     ) -> Result<ChangeOutcome, EngineError> {
         let outcome = self.store.change(queue, job, change).await?;
-        let is_gone_or_done = matches!(
-            outcome,
-            ChangeOutcome::AlreadyGone | ChangeOutcome::NotWaiting(JobState::Done)
-        );
-        if let (true, Some(target)) = (is_gone_or_done, &self.target) {
-            return Ok(match target.store.change(queue, job, change).await? {
-                ChangeOutcome::AlreadyGone => outcome,
-                of_target => of_target,
-            });
-        }
-        Ok(outcome)
+        let target = match outcome {
+            ChangeOutcome::AlreadyGone => self.next_deployment().await?,
+            ChangeOutcome::NotWaiting(JobState::Done) => self.target.as_deref(),
+            _ => None,
+        };
+        let Some(target) = target else {
+            return Ok(outcome);
+        };
+        Ok(match target.store.change(queue, job, change).await? {
+            ChangeOutcome::AlreadyGone => outcome,
+            of_target => of_target,
+        })
     }
 
     /// Makes a delayed job ready now.
@@ -144,17 +145,18 @@ impl Pool {
         job: JobReference,
     ) -> Result<PromoteOutcome, EngineError> {
         let outcome = self.store.promote(queue, job).await?;
-        let is_gone_or_done = matches!(
-            outcome,
-            PromoteOutcome::AlreadyGone | PromoteOutcome::NotWaiting(JobState::Done)
-        );
-        if let (true, Some(target)) = (is_gone_or_done, &self.target) {
-            return Ok(match target.store.promote(queue, job).await? {
-                PromoteOutcome::AlreadyGone => outcome,
-                of_target => of_target,
-            });
-        }
-        Ok(outcome)
+        let target = match outcome {
+            PromoteOutcome::AlreadyGone => self.next_deployment().await?,
+            PromoteOutcome::NotWaiting(JobState::Done) => self.target.as_deref(),
+            _ => None,
+        };
+        let Some(target) = target else {
+            return Ok(outcome);
+        };
+        Ok(match target.store.promote(queue, job).await? {
+            PromoteOutcome::AlreadyGone => outcome,
+            of_target => of_target,
+        })
     }
 
     /// Deletes a job; one that a consumer holds, as `if_running` says.
@@ -168,11 +170,12 @@ impl Pool {
         if_running: IfRunning,
     ) -> Result<CancelOutcome, EngineError> {
         let outcome = self.store.cancel(queue, job, if_running).await?;
-        let is_gone_or_done = matches!(
-            outcome,
-            CancelOutcome::AlreadyGone | CancelOutcome::AlreadyDone(_)
-        );
-        if let (true, Some(target)) = (is_gone_or_done, &self.target) {
+        let target = match outcome {
+            CancelOutcome::AlreadyGone => self.next_deployment().await?,
+            CancelOutcome::AlreadyDone(_) => self.target.as_deref(),
+            _ => None,
+        };
+        if let Some(target) = target {
             let of_target = target.store.cancel(queue, job, if_running).await?;
             target.count_cancelled(of_target);
             return Ok(match of_target {

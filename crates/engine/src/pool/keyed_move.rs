@@ -19,6 +19,7 @@ impl Pool {
         atomic: bool,
         durability_target: DurabilityTarget,
     ) -> Result<StoredKeyed, EngineError> {
+        self.record_move(target).await;
         if atomic {
             self.check_has_none(queue, &jobs).await?;
             return target

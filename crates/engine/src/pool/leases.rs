@@ -23,9 +23,9 @@ impl Pool {
         jobs: &[LeasedJob],
     ) -> Result<Vec<AckOutcome>, EngineError> {
         let mut outcomes = self.ack_here(queue, jobs).await?;
-        if let Some(target) = &self.target {
-            let gone = Gone::of(jobs, &outcomes, |it| *it == AckOutcome::AlreadyGone);
-            if !gone.items.is_empty() {
+        let gone = Gone::of(jobs, &outcomes, |it| *it == AckOutcome::AlreadyGone);
+        if !gone.items.is_empty() {
+            if let Some(target) = self.next_deployment().await? {
                 gone.fill(&mut outcomes, target.ack_here(queue, &gone.items).await?);
             }
         }
@@ -63,9 +63,9 @@ impl Pool {
         jobs: &[(LeasedJob, Option<NewResult>)],
     ) -> Result<Vec<(AckOutcome, bool)>, EngineError> {
         let mut outcomes = self.ack_results_here(queue, jobs).await?;
-        if let Some(target) = &self.target {
-            let gone = Gone::of(jobs, &outcomes, |(it, _)| *it == AckOutcome::AlreadyGone);
-            if !gone.items.is_empty() {
+        let gone = Gone::of(jobs, &outcomes, |(it, _)| *it == AckOutcome::AlreadyGone);
+        if !gone.items.is_empty() {
+            if let Some(target) = self.next_deployment().await? {
                 let acked = target.ack_results_here(queue, &gone.items).await?;
                 gone.fill(&mut outcomes, acked);
             }
@@ -112,9 +112,9 @@ impl Pool {
         failed: &[FailRequest],
     ) -> Result<Vec<FailOutcome>, EngineError> {
         let mut outcomes = self.fail_here(queue, failed).await?;
-        if let Some(target) = &self.target {
-            let gone = Gone::of(failed, &outcomes, |it| *it == FailOutcome::AlreadyGone);
-            if !gone.items.is_empty() {
+        let gone = Gone::of(failed, &outcomes, |it| *it == FailOutcome::AlreadyGone);
+        if !gone.items.is_empty() {
+            if let Some(target) = self.next_deployment().await? {
                 gone.fill(&mut outcomes, target.fail_here(queue, &gone.items).await?);
             }
         }
@@ -145,9 +145,9 @@ impl Pool {
         lease_ms: Option<u64>,
     ) -> Result<Vec<TouchOutcome>, EngineError> {
         let mut outcomes = self.touch_here(queue, jobs, lease_ms).await?;
-        if let Some(target) = &self.target {
-            let gone = Gone::of(jobs, &outcomes, |it| *it == TouchOutcome::AlreadyGone);
-            if !gone.items.is_empty() {
+        let gone = Gone::of(jobs, &outcomes, |it| *it == TouchOutcome::AlreadyGone);
+        if !gone.items.is_empty() {
+            if let Some(target) = self.next_deployment().await? {
                 let touched = target.touch_here(queue, &gone.items, lease_ms).await?;
                 gone.fill(&mut outcomes, touched);
             }
@@ -177,9 +177,9 @@ impl Pool {
         delay_ms: u64,
     ) -> Result<Vec<ReleaseOutcome>, EngineError> {
         let mut outcomes = self.release_here(queue, jobs, delay_ms).await?;
-        if let Some(target) = &self.target {
-            let gone = Gone::of(jobs, &outcomes, |it| *it == ReleaseOutcome::AlreadyGone);
-            if !gone.items.is_empty() {
+        let gone = Gone::of(jobs, &outcomes, |it| *it == ReleaseOutcome::AlreadyGone);
+        if !gone.items.is_empty() {
+            if let Some(target) = self.next_deployment().await? {
                 let released = target.release_here(queue, &gone.items, delay_ms).await?;
                 gone.fill(&mut outcomes, released);
             }
