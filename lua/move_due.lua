@@ -5,7 +5,7 @@
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] token  of the calling pump
 -- ARGV[4] limit  most hints that one call takes
--- ARGV[5] losses_max leases that may expire before a job that counts failures is dead
+-- ARGV[5] losses_max leases that may expire before a job that counts failures, and whose losses are limited, is dead
 -- Returns ok → 1 if more are due (call again) else 0, µs until the next time at which further ones are due or -1, number of
 --   jobs that died, of jobs that expired, of stale hints dropped, then the lateness in ms of each job made ready
 -- Returns lost → the caller does not lead the bucket; nothing changed
@@ -32,7 +32,7 @@ local function may_run(job)
   if job[STATE] == DELAYED then return true end
   local losses = job[TRIES] % 16 + 1
   job[TRIES] = job[TRIES] - job[TRIES] % 16 + min(losses, LOSSES_MAX)
-  return losses < losses_max
+  return losses < losses_max or has(job, LOSSES_UNLIMITED)
 end
 
 local function move(job)

@@ -30,8 +30,9 @@ local DELAYED, READY, LEASED, DEAD, DONE = 1, 2, 3, 4, 5
 
 local STATES = { 'delayed', 'ready', 'leased', 'dead', 'done' }
 
--- Flags that never change: an extension follows the header; the job counts failures and losses, not tries.
-local EXTENDED, COUNTS_FAILURES = 8, 16
+-- Flags that never change: an extension follows the header; the job counts failures and losses, not tries; no number of
+-- losses makes it dead.
+local EXTENDED, COUNTS_FAILURES, LOSSES_UNLIMITED = 8, 16, 32
 -- Flags that scripts change: the payload is in body:<n>; its producer wants the job cancelled while it is leased; a
 -- version waits in next:<n> for the end of the lease; log:<n> has failures; a client waits for the end of the job.
 local BODY_OUTSIDE, CANCEL_REQUESTED, NEXT_WAITS, LOGGED, AWAITED = 256, 4096, 8192, 16384, 32768

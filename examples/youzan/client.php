@@ -111,7 +111,7 @@ function session(DelayQueue $queue): void
     $expect($queue->pop([$topic], 60), ['id' => 'php-3', 'body' => 'new: ü']);
     $queue->finish('php-3');
     try {
-        $queue->push('not a topic', 'php-4', '');
+        $queue->push('not,a,topic', 'php-4', '');
     } catch (CommandFailed $error) {
         $expect(str_contains($error->getMessage(), 'topic'), true);
         return;

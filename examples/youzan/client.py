@@ -75,7 +75,7 @@ def session(queue):
     expect(queue.pop(topic, timeout=60), ("py-3", "new: ü"))
     queue.finish("py-3", topic)
     try:
-        queue.add("not a topic", "py-4", "")
+        queue.add("not,a,topic", "py-4", "")
     except CommandFailed as error:
         expect("topic" in str(error), True)
     else:

@@ -31,12 +31,12 @@ pub struct NewJob {
     pub delay_ms: u64,
     /// Time until the job expires, in ms from now; 0 = never.
     pub ttl_ms: u64,
-    /// How often the job may be delivered; at least 1.
+    /// How often the job may be delivered; at least 1. With options of the native API 0 = it counts failures instead.
     pub tries: u16,
     /// A flag that the HTTP interface stores with the job. It has no meaning in this crate.
     pub mark: bool,
-    /// Options of the native API. A job that has them counts failures instead of tries, and must start within `ttl_ms`
-    /// after it is due.
+    /// Options of the native API. A job that has them and no tries counts failures, and must start within `ttl_ms` after
+    /// it is due.
     pub native: Option<Box<NativeOptions>>,
 }
 
@@ -47,6 +47,8 @@ pub struct NativeOptions {
     pub run_at_ms: Option<u64>,
     /// Whether a client waits for the end of the job.
     pub is_awaited: bool,
+    /// Whether a job that counts failures is delivered again after any number of losses.
+    pub losses_unlimited: bool,
     /// Options that are stored with the job.
     pub extension: RecordExtension,
 }
@@ -68,6 +70,12 @@ pub enum InvalidJob {
 }
 
 impl NewJob {
+    /// Whether the job counts failures and losses instead of the tries left.
+    #[must_use]
+    pub const fn counts_failures(&self) -> bool {
+        self.native.is_some() && self.tries == 0
+    }
+
     /// Checks the limits of tries and durations, which the scripts do not check.
     ///
     /// # Errors

@@ -140,9 +140,8 @@ impl OrderRun {
             ..RecordExtension::default()
         };
         let native = NativeOptions {
-            run_at_ms: None,
-            is_awaited: false,
             extension,
+            ..NativeOptions::default()
         };
         let new = NewJob {
             body: body(self.versions),

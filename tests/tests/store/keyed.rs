@@ -42,9 +42,8 @@ impl StoreFixture {
                 delay_ms,
                 tries: 0,
                 native: Some(Box::new(NativeOptions {
-                    run_at_ms: None,
-                    is_awaited: false,
                     extension,
+                    ..NativeOptions::default()
                 })),
                 ..job(body)
             },
@@ -256,6 +255,7 @@ async fn a_repeated_request_stores_nothing_and_names_the_first_job() {
     let later = f.publish_keyed(START + 1_200_000, request(8)).await;
     assert_eq!(later.outcome, KeyedOutcome::Created);
 }
+
 #[tokio::test]
 async fn a_repeated_request_is_known_after_the_clock_was_set_back_over_a_window() {
     let f = fixture().await;

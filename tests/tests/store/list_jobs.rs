@@ -78,9 +78,8 @@ fn native(body: &str) -> NewJob {
     NewJob {
         tries: 0,
         native: Some(Box::new(NativeOptions {
-            run_at_ms: None,
-            is_awaited: false,
             extension,
+            ..NativeOptions::default()
         })),
         ..job(body)
     }

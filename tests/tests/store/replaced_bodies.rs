@@ -40,9 +40,8 @@ async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> Ke
         ..RecordExtension::default()
     };
     let native = NativeOptions {
-        run_at_ms: None,
-        is_awaited: false,
         extension,
+        ..NativeOptions::default()
     };
     let new = KeyedJob {
         job: NewJob {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tidegate_testkit::{NativeClient, eventually};
+use tidegate_testkit::{NativeClient, Stack, eventually};
 
 use crate::fixture::{NAMESPACE, YouzanStack, stored_jobs};
 
@@ -56,9 +56,23 @@ async fn an_add_replaces_the_job_with_its_id() {
     stack.finish().await;
 }
 
+/// As in the original, whatever the pumps do with other jobs.
+#[tokio::test]
+async fn a_job_whose_ttr_ends_is_popped_again_and_again() {
+    let few = Stack::builder().pump_config("pump.losses_max = 1");
+    let (YouzanStack { stack, client }, _) = YouzanStack::start_with(few, "").await;
+    client.add_with_ttr("order", "17", 0, 1, "again").await;
+    for _ in 0..4 {
+        client.expect_pop("order", "17", "again").await;
+    }
+    client.finish("17").await;
+    assert_eq!(stored_jobs(&stack).await, 0);
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn a_job_whose_ttr_ends_is_popped_again_until_it_is_dead() {
-    let YouzanStack { stack, client } = YouzanStack::start("").await;
+    let YouzanStack { stack, client } = YouzanStack::start("redeliver_always = false").await;
     client.add_with_ttr("order", "17", 0, 1, "again").await;
     for _ in 0..5 {
         client.expect_pop("order", "17", "again").await;

@@ -22,6 +22,28 @@ async fn an_id_has_one_job_whatever_its_topic() {
     stack.finish().await;
 }
 
+/// 支付宝 is the example of the article that describes the protocol.
+#[tokio::test]
+async fn a_topic_has_any_characters() {
+    let YouzanStack { stack, client } = YouzanStack::start("").await;
+    for (topic, queue) in [
+        ("支付宝", "utf8-_e6_94_af_e4_bb_98_e5_ae_9d"),
+        ("order.paid/v1", "utf8-order_2epaid_2fv1"),
+        ("utf8-x", "utf8-utf8-x"),
+    ] {
+        client.add(topic, "17", 0, "paid").await;
+        assert_eq!(stack.queue_in(NAMESPACE, queue).await.size().await, 1);
+        let shown = client.post("/get", &json!({"id": "17"})).await.expect(200);
+        assert_eq!(shown.json()["data"]["topic"], json!(topic));
+        client
+            .expect_pop(&format!("none,{topic}"), "17", "paid")
+            .await;
+        client.finish("17").await;
+        assert_eq!(stored_jobs(&stack).await, 0);
+    }
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn each_finish_ends_one_run_and_no_version_that_was_not_popped() {
     let YouzanStack { stack, client } = YouzanStack::start("").await;

@@ -75,6 +75,7 @@ pub(super) fn new_job(
             extension,
         })),
     }
+            losses_unlimited: false,
 }
 
 /// The delays of a job that has its own.

@@ -23,10 +23,11 @@ pub(super) async fn cancel(
     Ok(CommandResult::Done(named.id))
 }
 
-/// The topics where a job may be: the one in the request, or those in the directory.
+/// The topics where a job may be: the one in the request, or those in the directory. None if neither has one: as in the
+/// original there is no such job then.
 ///
 /// # Errors
-/// The request has none, and the directory has no entry; or Redis gave no answer.
+/// Redis gave no answer.
 pub(super) async fn topics_of(
     service: &YouzanService,
     named: &NamedJob,
@@ -35,11 +36,7 @@ pub(super) async fn topics_of(
         return Ok(vec![topic.clone()]);
     }
     let (pool, namespace) = (&service.pool, &service.namespace);
-    let topics = pool.directory(namespace, &named.id).await?;
-    match topics.is_empty() {
-        true => Err(YouzanError::TopicUnknown),
-        false => Ok(topics),
-    }
+    Ok(pool.directory(namespace, &named.id).await?)
 }
 
 /// Deletes the job of a queue. Succeeds if there is none.

@@ -18,11 +18,6 @@ pub(super) enum YouzanError {
     /// A page of another site may have made a browser send the request.
     #[error("the request was refused: {0}")]
     CrossSite(&'static str),
-    /// The directory has no entry for the id.
-    #[error(
-        "no topic is known for this id: it was not added here, or it ended more than an hour ago, or its entry was lost; send \"topic\" as well"
-    )]
-    TopicUnknown,
     /// The queue is closed or full. Nothing was stored.
     #[error("the topic accepts no jobs now, since its queue is {0}; the job was not stored")]
     Refused(&'static str),
@@ -58,11 +53,7 @@ impl YouzanError {
     pub(super) const fn is_rejection(&self) -> bool {
         matches!(
             self,
-            Self::Invalid(_)
-                | Self::TokenInvalid
-                | Self::CrossSite(_)
-                | Self::TopicUnknown
-                | Self::Refused(_)
+            Self::Invalid(_) | Self::TokenInvalid | Self::CrossSite(_) | Self::Refused(_)
         )
     }
 

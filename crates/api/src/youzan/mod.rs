@@ -19,5 +19,6 @@ mod request;
 mod reserve;
 mod routes;
 mod service;
+mod topic;
 
 pub(crate) use listener::YouzanListener;

@@ -8,16 +8,13 @@ use super::error::YouzanError;
 use super::job_id::{references, value_of};
 use super::request::NamedJob;
 use super::service::YouzanService;
+use super::topic::topic_of;
 
 pub(super) async fn peek(
     service: &YouzanService,
     named: NamedJob,
 ) -> Result<CommandResult, YouzanError> {
-    let topics = match topics_of(service, &named).await {
-        // As in the original: there is no such job.
-        Err(YouzanError::TopicUnknown) => Vec::new(),
-        topics => topics?,
-    };
+    let topics = topics_of(service, &named).await?;
     for topic in &topics {
         let queue = service.queue(topic);
         for reference in references(&queue, &named.id) {
@@ -37,7 +34,7 @@ fn show(service: &YouzanService, queue: &QueueKey, id: &str, job: &Job) -> Shown
     let own_ms = job.extension.as_ref().and_then(|options| options.lease_ms);
     let lease_ms = own_ms.map_or_else(|| service.pool.policy(queue).lease_ms, u64::from);
     ShownJob {
-        topic: queue.queue.to_string(),
+        topic: topic_of(&queue.queue).into_owned(),
         id: id.to_owned(),
         delay: job.due_at_ms.div_ceil(1000),
         ttr: lease_ms.div_ceil(1000),

@@ -21,7 +21,7 @@ pub(super) async fn publish(
     let others = pool.add_to_directory(namespace, &id, &topic, delay).await?;
     let queue = service.queue(&topic);
     let target = service.app.durability_target(pool, namespace);
-    let jobs = vec![keyed_job(&queue, add)];
+    let jobs = vec![keyed_job(&queue, add, service.losses_unlimited)];
     let stored = pool.publish_keyed(&queue, jobs, false, target).await?;
     let durability = match stored {
         StoredKeyed::Refused { outcome, .. } => return Err(YouzanError::of_refusal(outcome)),
@@ -53,7 +53,7 @@ pub(super) async fn publish(
 }
 
 /// The job that is stored. Another one with its id is replaced.
-fn keyed_job(queue: &QueueKey, add: AddRequest) -> KeyedJob {
+fn keyed_job(queue: &QueueKey, add: AddRequest, losses_unlimited: bool) -> KeyedJob {
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis());
     let extension = RecordExtension {
         key_hash: Some(KeyHash::of_job(queue, &add.id).0),
@@ -70,6 +70,7 @@ fn keyed_job(queue: &QueueKey, add: AddRequest) -> KeyedJob {
         native: Some(Box::new(NativeOptions {
             run_at_ms: None,
             is_awaited: false,
+            losses_unlimited,
             extension,
         })),
     };

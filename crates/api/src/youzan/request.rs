@@ -7,6 +7,7 @@ use tidegate_core::QueueName;
 
 use super::error::YouzanError;
 use super::fields::Fields;
+use super::topic::queue_of;
 
 /// The bounds of the original, in seconds; it rejects a delay of 0.
 const DELAY_S_MAX: u64 = (1 << 31) - 1;
@@ -87,7 +88,7 @@ impl AddRequest {
     /// # Errors
     /// A field is missing or invalid, or the body has more than `body_bytes_max` bytes.
     pub(super) fn read(mut fields: Fields, body_bytes_max: usize) -> Result<Self, YouzanError> {
-        let topic = topic(&fields.required_text("topic")?)?;
+        let topic = queue_of(&fields.required_text("topic")?)?;
         let id = id(&mut fields)?;
         let delay_s = fields.required_seconds(&["delay"], 0, DELAY_S_MAX)?;
         let ttr_s = fields.required_seconds(&TTR, 1, TTR_S_MAX)?;
@@ -115,7 +116,7 @@ impl PopRequest {
         let names = fields.required_text("topic")?;
         let mut topics: Vec<QueueName> = Vec::new();
         for name in names.split(',') {
-            let topic = topic(name)?;
+            let topic = queue_of(name)?;
             if !topics.contains(&topic) {
                 topics.push(topic);
             }
@@ -139,22 +140,11 @@ impl NamedJob {
     pub(super) fn read(mut fields: Fields) -> Result<Self, YouzanError> {
         let id = id(&mut fields)?;
         let topic = match fields.text("topic")? {
-            Some(name) if !name.trim().is_empty() => Some(topic(&name)?),
+            Some(name) if !name.trim().is_empty() => Some(queue_of(&name)?),
             _ => None,
         };
         Ok(Self { id, topic })
     }
-}
-
-/// A topic. Spaces around it are dropped, as in the original.
-fn topic(name: &str) -> Result<QueueName, YouzanError> {
-    let name = name.trim();
-    QueueName::try_from(name).map_err(|_| {
-        let shown: String = name.chars().take(64).collect();
-        YouzanError::invalid(format!(
-            "the topic {shown:?} must have 1 to 255 letters, digits, - and _"
-        ))
-    })
 }
 
 /// The id of a job. Spaces around it are dropped, as in the original.
@@ -197,7 +187,7 @@ mod tests {
             ("[]", "JSON object"),
             ("{}", "\"topic\" is missing"),
             (r#"{"topic":1}"#, "\"topic\" must be a text"),
-            (r#"{"topic":"a.b"}"#, "the topic \"a.b\""),
+            (r#"{"topic":"a,b"}"#, "the topic \"a,b\""),
             (
                 r#"{"topic":"a","id":17}"#,
                 "\"id\" must be a text in quotes, not a number",

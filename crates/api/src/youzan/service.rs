@@ -24,6 +24,8 @@ pub(super) struct YouzanService {
     pub(super) pool: Arc<Pool>,
     /// The longest wait of a pop.
     pub(super) wait_max: Duration,
+    /// Whether a job is delivered again after any number of TTRs that ended.
+    pub(super) losses_unlimited: bool,
     token: Password,
     on_loopback: bool,
 }
@@ -35,6 +37,7 @@ impl YouzanService {
             namespace: config.namespace()?,
             pool: Arc::clone(app.engine.pool(&config.pool)?),
             wait_max: config.pop_wait.min(app.wait_max),
+            losses_unlimited: config.redeliver_always,
             token: config.token.clone(),
             on_loopback: config.address()?.ip().to_canonical().is_loopback(),
             app: Arc::clone(app),

@@ -21,8 +21,10 @@ impl RecordFlags {
     pub const COMPRESSED: Self = Self(1);
     /// An extension follows the header.
     pub const EXTENDED: Self = Self(8);
-    /// The job counts failures and losses instead of the tries left: it was published with the native API.
+    /// The job counts failures and losses instead of the tries left.
     pub const COUNTS_FAILURES: Self = Self(16);
+    /// No number of losses makes the job dead.
+    pub const LOSSES_UNLIMITED: Self = Self(32);
     /// The producer wants the job cancelled while a consumer holds it.
     pub const CANCEL_REQUESTED: Self = Self(4096);
     /// A newer version of the job waits for the end of its lease.

@@ -8,7 +8,7 @@ use super::header::{HEADER_BYTES, RecordFlags, RecordHeader};
 use super::payload;
 use super::result::decode_result;
 use crate::extension::RecordExtension;
-use crate::{Failures, Job, JobState, KeyHash, NewJob};
+use crate::{Failures, Job, JobState, KeyHash, NativeOptions, NewJob};
 
 /// In a header that is published a due time above this is an instant, this much later; others are delays.
 pub const INSTANT_MS: u64 = 1 << 46;
@@ -38,12 +38,13 @@ pub fn encode_new_job(
     if let Some(native) = job.native.as_ref().filter(|it| !it.extension.is_empty()) {
         native.extension.encode(&mut extension);
     }
-    let is_awaited = job.native.as_ref().is_some_and(|native| native.is_awaited);
+    let has_option = |option: fn(&NativeOptions) -> bool| job.native.as_deref().is_some_and(option);
     let flags = RecordFlags::COMPRESSED.when(compressed)
         | RecordFlags::EXTENDED.when(!extension.is_empty())
         | RecordFlags::BODY_OUTSIDE.when(stored_bytes > inline_limit_bytes)
-        | RecordFlags::COUNTS_FAILURES.when(job.native.is_some())
-        | RecordFlags::AWAITED.when(is_awaited)
+        | RecordFlags::COUNTS_FAILURES.when(job.counts_failures())
+        | RecordFlags::LOSSES_UNLIMITED.when(has_option(|native| native.losses_unlimited))
+        | RecordFlags::AWAITED.when(has_option(|native| native.is_awaited))
         | RecordFlags::MARK.when(job.mark);
     payload::add_seal(&mut payload, &extension, flags, nonce);
     let due_ms = job
@@ -56,7 +57,7 @@ pub fn encode_new_job(
             JobState::Ready
         },
         flags,
-        tries_left: if job.native.is_some() { 0 } else { job.tries },
+        tries_left: job.tries,
         attempt: 0,
         queue: 0,
         created_at_ms: 0,

@@ -153,8 +153,6 @@ impl ScheduledJob {
             tries: 0,
             mark: false,
             native: Some(Box::new(NativeOptions {
-                run_at_ms: None,
-                is_awaited: false,
                 extension: RecordExtension {
                     key_hash: key.map(|key| key.0),
                     group_hash: None,
@@ -163,6 +161,7 @@ impl ScheduledJob {
                     retry,
                     retain_ms: self.retain_ms,
                 },
+                ..NativeOptions::default()
             })),
         }
     }

@@ -53,6 +53,7 @@ impl NativeRun<'_> {
             run_at_ms,
             is_awaited: spec.is_awaited,
             extension: version.extension.clone(),
+            ..NativeOptions::default()
         };
         NewJob {
             body: version.body.clone(),
