@@ -7,15 +7,14 @@
 -- ARGV[4] retain  how long jobs that do not say so are kept once they are done, in ms; 0 = they are deleted
 -- ARGV[5] results number of results; two values of each follow: the place of its job in this call, from 0, and the result
 -- Then four values of each job:
---   number, nonce, created (ms) and attempt, the delivery that is done; 0 = any, in any state of the job, unless the job has a
---   key: that must be leased
+--   number, nonce, created (ms) and attempt, the delivery that is done; 0 = any, in any state of the job
 -- Returns ok → now_ms, then two values for each job: 1 and its former state = done; 3 and that = a newer version of it will
 --   run; 0, 0 = no such job in this queue; 2, 0 = this delivery no longer holds the job, which is unchanged
 -- Changes: deletes jobs, expired ones too; sets their state and expiry, stores their results; starts waiting versions; sends
 --   doorbell, alarm, and a message for each job that a client waits for
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
--- Rarely calls: start_next_version, keep_done, key_hash, own_ms, drop_stale
+-- Rarely calls: start_next_version, keep_done, own_ms, drop_stale
 
 local name, retain_ms, first_job, results = ARGV[3], tonumber(ARGV[4]), 6, nil
 if ARGV[5] ~= '0' then
@@ -33,16 +32,12 @@ local function ack(number, nonce, created_ms, attempt, result)
   if not job or job[STATE] == DONE then return GONE, 0 end
   -- If it were kept, it would be delivered again should the clock be set back.
   if expired(job) then delete(job) return GONE, 0 end
-  if attempt == '0' and job[FLAGS] ~= 0 and key_hash(job[RECORD], job[FLAGS]) then
-    if job[STATE] ~= LEASED then return LOST, 0 end
-  elseif attempt ~= '0' and (job[STATE] ~= LEASED or job[ATTEMPT] ~= tonumber(attempt)) then
-    return LOST, 0
-  end
+  if attempt ~= '0' and (job[STATE] ~= LEASED or job[ATTEMPT] ~= tonumber(attempt)) then return LOST, 0 end
   local was, kept_ms = job[STATE], 0
   if job[FLAGS] ~= 0 then
     if has(job, NEXT_WAITS) and start_next_version(job) then return RERUN, was end
-    -- Only jobs that count failures, those of the native API, are kept.
-    if has(job, COUNTS_FAILURES) and was == LEASED then
+    -- Only jobs of the native API are kept: they count failures, or have an extension.
+    if was == LEASED and bit.band(job[FLAGS], COUNTS_FAILURES + EXTENDED) ~= 0 then
       kept_ms = has(job, EXTENDED) and own_ms(job, 'T', retain_ms) or retain_ms
       if job[FLAGS] >= AWAITED then kept_ms = max(kept_ms, AWAITED_RETAIN_MS) end
     end

@@ -148,11 +148,11 @@ local function start_next_version(job)
   call('DEL', next_key)
   if not version or #version < HEADER_BYTES then return false end
   if has(job, BODY_OUTSIDE) then call('DEL', body) end
-  local _, _, flags, _, _, _, _, due_ms, expires_ms = struct.unpack(HEADER, version)
+  local _, _, flags, tries, _, _, _, due_ms, expires_ms = struct.unpack(HEADER, version)
   local next_body = prefix .. 'next_body:' .. number
   if call('EXISTS', next_body) == 1 then call('RENAME', next_body, body) end
   drop_timer(job)
-  job[FLAGS], job[TRIES], job[EXPIRES_MS] = bit.bor(flags, bit.band(job[FLAGS], LOGGED + AWAITED)), 0, expires_ms
+  job[FLAGS], job[TRIES], job[EXPIRES_MS] = bit.bor(flags, bit.band(job[FLAGS], LOGGED + AWAITED)), tries, expires_ms
   job[RECORD] = version
   if expires_ms > 0 then expire_later(number, expires_ms) end
   schedule(job, due_ms)

@@ -64,6 +64,17 @@ pub(crate) fn check_start_within(start_within: Option<DurationMs>) -> Result<(),
     Ok(())
 }
 
+/// Checks the time to live of a job that counts deliveries.
+pub(crate) fn check_ttl(ttl: Option<DurationMs>) -> Result<(), InvalidRequest> {
+    if ttl.is_some_and(|ttl| !(1..=DUE_MS_MAX).contains(&ttl.as_ms())) {
+        let detail = format!(
+            "ttl must be 1 to {DUE_MS_MAX} ms, which is 557 years; without it the job does not expire"
+        );
+        return Err(InvalidRequest::of_field("ttl", detail));
+    }
+    Ok(())
+}
+
 /// The number of items of a list in a request.
 pub(crate) fn check_count(field: &str, count: usize, most: usize) -> Result<(), InvalidRequest> {
     if (1..=most).contains(&count) {

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::config::{ApiConfig, DurabilityConfig, JobDefaults, RequestLimits};
 use crate::http::body::BodyReader;
+use crate::http::drained_server::DrainedServer;
 use crate::http::exchange::Exchange;
 use crate::http::metrics::HttpMetrics;
 
@@ -41,6 +42,8 @@ pub(crate) struct App {
     /// The memory for answers of the admin port that clients have not read yet, so that clients of the other ports do not
     /// lock operators out.
     pub(crate) unread_by_admins: ByteBudget,
+    /// The server whose queues drain into this one; `None` = there is none.
+    pub(crate) drained_server: Option<DrainedServer>,
     /// Where spans go; `None` = there are none.
     pub(crate) traces: Option<Traces>,
     /// Permits for parsing and writing large JSON: one less than there are processors, at least one.
@@ -79,9 +82,18 @@ impl App {
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
             unread_by_admins: ByteBudget::new(requests.unread_bytes_max / 8),
+            drained_server: None,
             traces: None,
             large_bodies: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),
             request_limits: requests,
+        }
+    }
+
+    /// The same state, which sends requests about jobs that it does not have on to `drained_server.url`.
+    pub(crate) fn with_drained_server(self, drained_server: Option<DrainedServer>) -> Self {
+        Self {
+            drained_server,
+            ..self
         }
     }
 

@@ -18,7 +18,10 @@ use tidegate_service::{Bound, ListenLimits, LogConfig};
 use tidegate_store::StoreConfig;
 
 pub use durability::DurabilityConfig;
-pub use tables::{AccountRole, JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig};
+pub use tables::{
+    AccountRole, DrainedServerConfig, JobDefaults, MetricsConfig, Password, RequestLimits,
+    WaiterConfig,
+};
 pub use tidegate_engine::DEFAULT_POOL;
 pub use youzan::YouzanConfig;
 
@@ -75,6 +78,8 @@ pub struct ApiConfig {
     pub hash_tokens: bool,
     /// The Redis that stores tokens, API keys and limits; `None` = that of the default pool.
     pub admin_store: Option<StoreConfig>,
+    /// The server of lmstfy whose queues drain into this one.
+    pub drained_server: DrainedServerConfig,
     /// The listener for Youzan's protocol.
     pub youzan: YouzanConfig,
     /// The pools, by name. Each is one Redis deployment.
@@ -117,6 +122,7 @@ impl Settings for ApiConfig {
         self.check_migrations()?;
         self.check_admin()?;
         self.requests.check(self.connections.header_bytes_max)?;
+        self.drained_server.check()?;
         self.youzan.check(|name| self.pool.contains_key(name))?;
         let pools: BTreeSet<&str> = self.pool.keys().map(String::as_str).collect();
         self.durability.check(&pools, self.requests.timeout)

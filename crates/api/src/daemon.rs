@@ -18,6 +18,7 @@ use crate::admin;
 use crate::app::App;
 use crate::config::{ApiConfig, DEFAULT_POOL};
 use crate::front;
+use crate::http::drained_server::DrainedServer;
 use crate::metrics;
 use crate::open_files::files_needed;
 use crate::youzan::YouzanListener;
@@ -45,6 +46,9 @@ pub enum ApiStartError {
         "threads: failed to start the threads that serve requests: {0}; set it to a lower number"
     )]
     Threads(std::io::Error),
+    /// The certificate authorities of the system cannot be read.
+    #[error("drained_server: {0}; install the package ca-certificates")]
+    Certificates(String),
     /// The Redis that stores tokens and limits could not be connected to, or failed a check.
     #[error("admin_store: {0}")]
     AdminStore(ConnectError),
@@ -62,6 +66,10 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
         return Ok(());
     };
     let (stores, admin_store) = connected?;
+    let drained_server = config.drained_server.uri().map(DrainedServer::new);
+    let drained_server = drained_server
+        .transpose()
+        .map_err(ApiStartError::Certificates)?;
     let threads = ServingThreads::start(config.threads.into()).map_err(ApiStartError::Threads)?;
     let public = Listener::bind("public", "listen", config.listen, limits).await?;
     let public = public.on_threads(&threads);
@@ -85,7 +93,8 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     let readiness = process.not_ready_until_started();
     readiness.mark_started(checks);
     let app = App::new(&config, stores, &admin_store, readiness);
-    let app = Arc::new(app.with_traces(process.traces.clone()));
+    let app = app.with_traces(process.traces.clone());
+    let app = Arc::new(app.with_drained_server(drained_server));
     let accounts = Accounts::new(&config.accounts, &config.account_roles);
     if config.skip_token_checks {
         tracing::warn!("skip_token_checks: any client can use every queue, with any token or none");

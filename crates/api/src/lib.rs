@@ -33,8 +33,8 @@ mod youzan;
 
 pub use arguments::translate;
 pub use config::{
-    AccountRole, ApiConfig, DEFAULT_POOL, DEFAULTS, DurabilityConfig, JobDefaults, MetricsConfig,
-    Password, RequestLimits, WaiterConfig, YouzanConfig,
+    AccountRole, ApiConfig, DEFAULT_POOL, DEFAULTS, DrainedServerConfig, DurabilityConfig,
+    JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig, YouzanConfig,
 };
 pub use daemon::{ApiStartError, run};
 #[doc(hidden)]

@@ -26,6 +26,10 @@ pub(crate) struct RelayJob {
     pub(crate) span: Option<TraceParent>,
     /// Its lease is valid until then.
     pub(crate) held_until: Instant,
+    /// When it expires in the source; `None` = never, or the sink need not know.
+    pub(crate) expires_at: Option<Instant>,
+    /// How often the sink may deliver it, if the source counts deliveries.
+    pub(crate) deliveries_left: Option<u16>,
 }
 
 impl RelayJob {
@@ -49,6 +53,8 @@ impl RelayJob {
             delivery: None,
             span: None,
             held_until: Instant::now() + Duration::from_secs(60),
+            expires_at: None,
+            deliveries_left: None,
         }
     }
 

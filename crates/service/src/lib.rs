@@ -11,6 +11,7 @@
 //! * [`admin_router`] has the routes that the admin port of every daemon has.
 //! * [`run_to_end()`] finishes work whose caller is dropped.
 //! * [`LogLimit`] limits how often a message is logged.
+//! * [`https_client()`] makes the client of requests that a daemon sends itself.
 //! * [`health`] has the liveness and readiness checks.
 //! * [`stop_on_signals`] turns SIGTERM and SIGINT into cancellation tokens; [`ignore_file_size_signal`] keeps SIGXFSZ
 //!   from ending the process.
@@ -26,6 +27,7 @@ mod disconnect_policy;
 mod header_end;
 mod header_timer;
 pub mod health;
+mod https_client;
 mod listen_limits;
 mod listener;
 mod log_limit;
@@ -55,6 +57,7 @@ pub use config::{
 };
 pub use disconnect_policy::DisconnectPolicy;
 pub use health::{HealthCheck, Readiness};
+pub use https_client::{HttpsClient, https_client};
 pub use listen_limits::ListenLimits;
 pub use listener::{DrainResult, Listener, Peer};
 pub use log_limit::LogLimit;
@@ -66,3 +69,4 @@ pub use run_to_end::run_to_end;
 pub use same_origin::cross_site_reason;
 pub use serving_threads::{OPEN_FILES_OF_A_THREAD, ServingThreads};
 pub use shutdown::{StopTokens, ignore_file_size_signal, stop_on_signals};
+pub use tidegate_http_pool::Resend;

@@ -1,7 +1,11 @@
 //! Jobs that are published on one wire and consumed on the other.
 
+use std::time::Duration;
+
 use serde_json::json;
-use tidegate_testkit::{NativeClient, Stack};
+use tidegate_testkit::{NativeClient, Stack, eventually};
+
+const LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn both_wires_see_the_same_jobs() {
@@ -35,6 +39,80 @@ async fn both_wires_see_the_same_jobs() {
         native.settle("fail", &failed).await,
         [json!({"outcome": "dead"})]
     );
+    stack.finish().await;
+}
+
+/// A job with a key is deleted in any state, as one without.
+#[tokio::test]
+async fn lmstfy_clients_delete_a_job_with_a_key_in_any_state() {
+    let stack = Stack::builder().start().await;
+    let native = NativeClient::new(stack.api(0), "shop").await;
+    let queue = stack.queue_in("shop", "q").await;
+    let publish = async |options: &str| {
+        let path = format!("key=a&{options}");
+        let answer = native.publish("q", &path, "x").await.expect(201);
+        answer.json()["id"].as_str().unwrap().to_owned()
+    };
+    let is_gone = async |id: &str| {
+        native.get("/queues/q/jobs/key:a").await.expect(404);
+        assert_eq!(queue.peek_job(id).await.status, 404);
+    };
+    for options in ["delay=1h", "lease=1m", "max_deliveries=3&ttl=1h"] {
+        let id = publish(options).await;
+        queue.ack(&id).await;
+        is_gone(&id).await;
+    }
+    // Leased, ready again after a lost worker, and dead.
+    let id = publish("").await;
+    let consume = async || queue.consume().ttr_s(1).timeout_s(10).job().await.unwrap();
+    assert_eq!(consume().await.id, id);
+    queue.ack(&id).await;
+    is_gone(&id).await;
+    let id = publish("").await;
+    consume().await;
+    eventually("the lease has expired", LIMIT, async || {
+        match queue.size().await {
+            1 => Ok(()),
+            size => Err(size),
+        }
+    })
+    .await;
+    queue.ack(&id).await;
+    is_gone(&id).await;
+    let id = publish("max_deliveries=1").await;
+    consume().await;
+    eventually("the job is dead", LIMIT, async || {
+        match queue.dead_size().await {
+            1 => Ok(()),
+            size => Err(size),
+        }
+    })
+    .await;
+    queue.ack(&id).await;
+    is_gone(&id).await;
+    stack.finish().await;
+}
+
+/// A job that was drained from another server has its old id as its key.
+#[tokio::test]
+async fn lmstfy_clients_name_a_job_by_its_key() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let native = NativeClient::new(stack.api(0), "shop").await;
+    let queue = stack.queue_in("shop", "q").await;
+    let old = "1ZARZ3NDEKTSV4RRFFQ69G5FAVX";
+    let publish = async || {
+        let options = format!("key={old}&delay=1h");
+        native.publish("q", &options, "old").await.expect(201);
+    };
+    publish().await;
+    let shown = queue.peek_job(old).await.expect(200).json();
+    assert_eq!(shown["data"], "b2xk");
+    queue.ack(old).await;
+    assert_eq!(queue.peek_job(old).await.status, 404);
+    publish().await;
+    queue.republish(old, "new").id().await;
+    assert_eq!(queue.peek_job(old).await.status, 404);
+    assert_eq!(queue.size().await, 1);
     stack.finish().await;
 }
 

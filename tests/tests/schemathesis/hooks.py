@@ -40,19 +40,31 @@ def before_call(context, case, **kwargs):
         change_body(case.body)
 
 
+# A job counts deliveries or failures.
+EXCLUDED_BY_DELIVERIES = tuple((name, "max_deliveries") for name in ("max_attempts", "retry", "start_within"))
+
+
+def remove(given, name):
+    """Removes an option from the query or the headers that have it."""
+    options = given.pop(name)
+    options.pop(name, None)
+    options.pop(header_name(name), None)
+
+
 def choose_options(case):
     """Leaves out options that exclude each other: most publishes would be rejected for them."""
     query, headers = case.query or {}, case.headers or {}
     for name in list(query):
         headers.pop("Idempotency-Key" if name == "idempotency_key" else header_name(name), None)
     given = {name: query for name in query}
-    for name in ("run_at", "delay", "key", "if_exists", "retry", "max_attempts"):
+    for name in ("run_at", "delay", "key", "if_exists", "retry", "max_attempts", "start_within", "max_deliveries", "ttl"):
         if header_name(name) in headers:
             given[name] = headers
-    for name, other in (("run_at", "delay"), ("max_attempts", "retry")):
+    for name, other in (("run_at", "delay"), ("max_attempts", "retry"), *EXCLUDED_BY_DELIVERIES):
         if name in given and other in given:
-            given[name].pop(name, None)
-            given[name].pop(header_name(name), None)
+            remove(given, name)
+    if "ttl" in given and "max_deliveries" not in given:
+        remove(given, "ttl")
     if "if_exists" in given and "key" not in given:
         query["key"] = "order-17"
     if header_name("wait") in headers:
@@ -95,9 +107,11 @@ def change_body(body):
                 items[index] = lease
     jobs = body.get("jobs")
     for job in jobs if isinstance(jobs, list) else [body]:
-        for name, other in (("run_at", "delay"), ("payload_base64", "payload"), ("max_attempts", "retry"), ("dead", "retry_in")):
+        for name, other in (("run_at", "delay"), ("payload_base64", "payload"), ("max_attempts", "retry"), ("dead", "retry_in"), *EXCLUDED_BY_DELIVERIES):
             if job.get(name) is not None and job.get(other) is not None:
                 del job[name]
+        if job.get("ttl") is not None and job.get("max_deliveries") is None:
+            del job["ttl"]
         if "if_exists" in job and job.get("key") is None:
             job["key"] = "order-17"
 

@@ -272,7 +272,6 @@ async fn a_repeated_request_is_known_after_the_clock_was_set_back_over_a_window(
     assert_eq!(id_of(&again), id_of(&first));
 }
 
-
 #[tokio::test]
 async fn waiting_jobs_are_promoted_and_their_time_is_changed() {
     let f = fixture().await;

@@ -11,7 +11,8 @@ use crate::problem::{InvalidRequest, ProblemCode};
 use crate::retry::RetryPolicyBody;
 use crate::values::{
     Base64Bytes, ContentType, DurabilityLevel, DurationMs, IdempotencyKey, IfExistsOption,
-    JobAttributes, JobKey, JobPayload, JsonText, MaxAttempts, TimestampMs, even_null,
+    JobAttributes, JobKey, JobPayload, JsonText, MaxAttempts, MaxDeliveries, TimestampMs,
+    even_null,
 };
 
 /// Up to 1,000 jobs for one queue, stored in this order.
@@ -85,6 +86,13 @@ pub struct BatchItem {
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<DurationMs>,
+    /// How often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged makes it
+    /// dead. Failures and lost workers are not counted then. Excludes `max_attempts`, `retry` and `start_within`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_deliveries: Option<MaxDeliveries>,
+    /// How long after its publish the job is deleted, in any state but dead, as a job of lmstfy. Needs `max_deliveries`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<DurationMs>,
 }
 
 impl BatchItem {
@@ -109,6 +117,8 @@ impl BatchItem {
             max_attempts: options.max_attempts,
             retry: options.retry,
             start_within: options.start_within,
+            max_deliveries: options.max_deliveries,
+            ttl: options.ttl,
         }
     }
 
@@ -127,6 +137,8 @@ impl BatchItem {
             max_attempts: self.max_attempts,
             retry: self.retry.clone(),
             start_within: self.start_within,
+            max_deliveries: self.max_deliveries,
+            ttl: self.ttl,
             wait: None,
         }
     }

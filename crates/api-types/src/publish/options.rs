@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::checks::{check_due, check_lease, check_start_within, check_wait};
+use crate::checks::{check_due, check_lease, check_start_within, check_ttl, check_wait};
 use crate::input::{CheckedRequest, optional_object};
 use crate::limits::ConfigurableLimits;
 use crate::problem::InvalidRequest;
 use crate::retry::RetryPolicyBody;
 use crate::values::{
-    DurabilityLevel, DurationMs, IdempotencyKey, IfExistsOption, JobKey, MaxAttempts, TimestampMs,
+    DurabilityLevel, DurationMs, IdempotencyKey, IfExistsOption, JobKey, MaxAttempts,
+    MaxDeliveries, TimestampMs,
 };
 
 /// When a job is due.
@@ -64,6 +65,13 @@ pub struct JobOptions {
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<DurationMs>,
+    /// How often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged makes it
+    /// dead. Failures and lost workers are not counted then. Excludes `max_attempts`, `retry` and `start_within`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_deliveries: Option<MaxDeliveries>,
+    /// How long after its publish the job is deleted, in any state but dead, as a job of lmstfy. Needs `max_deliveries`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<DurationMs>,
     /// How long the answer waits for the end of the job: it is then the result of the job. By default it does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<DurationMs>,
@@ -85,6 +93,27 @@ impl JobOptions {
         let of_policy = || self.retry.as_ref()?.max_attempts;
         self.max_attempts.or_else(of_policy)
     }
+
+    /// A job counts deliveries, or failures.
+    fn check_deliveries(&self) -> Result<(), InvalidRequest> {
+        check_ttl(self.ttl)?;
+        if self.max_deliveries.is_none() {
+            let detail = "ttl needs max_deliveries; of other jobs start_within limits the time before the first delivery";
+            return match self.ttl {
+                Some(_) => Err(InvalidRequest::of_field("ttl", detail)),
+                None => Ok(()),
+            };
+        }
+        let others = [
+            ("max_attempts", self.max_attempts.is_some()),
+            ("retry", self.retry.is_some()),
+            ("start_within", self.start_within.is_some()),
+        ];
+        match others.into_iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) => Err(InvalidRequest::of_both("max_deliveries", name)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl CheckedRequest for JobOptions {
@@ -104,6 +133,7 @@ impl CheckedRequest for JobOptions {
         check_wait(self.wait, limits)?;
         check_lease(self.lease)?;
         check_start_within(self.start_within)?;
+        self.check_deliveries()?;
         let Some(retry) = &self.retry else {
             return Ok(());
         };

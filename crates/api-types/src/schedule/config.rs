@@ -113,6 +113,8 @@ impl ScheduleJob {
             max_attempts,
             retry,
             start_within,
+            max_deliveries,
+            ttl,
             wait,
         } = options;
         let others = [
@@ -121,6 +123,8 @@ impl ScheduleJob {
             ("if_exists", if_exists.is_some()),
             ("idempotency_key", idempotency_key.is_some()),
             ("durability", durability.is_some()),
+            ("max_deliveries", max_deliveries.is_some()),
+            ("ttl", ttl.is_some()),
             ("wait", wait.is_some()),
         ];
         if let Some((name, _)) = others.into_iter().find(|(_, is_set)| *is_set) {

@@ -27,7 +27,9 @@ pub use error_text::ErrorText;
 pub use header_text::header_text;
 pub use json_text::JsonText;
 pub(crate) use json_text::even_null;
-pub use numbers::{JobsPerSecond, MaxAttempts, MaxJobs, PageSize, QueueWeight, RunCount};
+pub use numbers::{
+    JobsPerSecond, MaxAttempts, MaxDeliveries, MaxJobs, PageSize, QueueWeight, RunCount,
+};
 pub use payload::{JobPayload, check_json_payload};
 pub use text::{
     AttributeText, CursorText, FilterText, IdempotencyKey, JobIdText, JobKey, JobPath, LeaseText,

@@ -78,6 +78,11 @@ number_type! {
 }
 
 number_type! {
+    /// How often a job that counts deliveries is delivered at most.
+    MaxDeliveries(u16), "the number of deliveries", 1..=u16::MAX, default 1
+}
+
+number_type! {
     /// How many jobs a reserve call returns at most. The default is 1.
     MaxJobs(u16), "the number of jobs", 1..=RESERVE_JOBS_MAX, default 1
 }

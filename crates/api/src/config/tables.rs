@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use hyper::Uri;
 use serde::Deserialize;
 
 /// A password of an account of the admin port. Its `Debug` output does not contain it.
@@ -25,6 +26,36 @@ impl From<String> for Password {
 impl fmt::Debug for Password {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Password(…)")
+    }
+}
+
+/// The server of lmstfy whose queues drain into this one.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrainedServerConfig {
+    /// Its URL; empty = there is none.
+    url: String,
+}
+
+impl DrainedServerConfig {
+    /// Its URL; `None` = there is no such server.
+    pub(crate) fn uri(&self) -> Option<Uri> {
+        let url: Option<Uri> = self.url.parse().ok();
+        url.filter(|url| {
+            matches!(url.scheme_str(), Some("http" | "https")) && url.query().is_none()
+        })
+    }
+
+    /// # Errors
+    /// The URL is not valid. It may have a password, so the error does not repeat it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self.url.is_empty() || self.uri().is_some() {
+            true => Ok(()),
+            false => Err(
+                "drained_server.url must be like \"http://lmstfy.internal:7777\", or empty"
+                    .to_owned(),
+            ),
+        }
     }
 }
 

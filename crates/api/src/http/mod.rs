@@ -5,6 +5,7 @@ pub(crate) mod access_log;
 pub(crate) mod body;
 pub(crate) mod context;
 pub(crate) mod delivery_body;
+pub(crate) mod drained_server;
 pub(crate) mod etag;
 pub(crate) mod exchange;
 pub(crate) mod json;

@@ -12,9 +12,12 @@ use crate::http::request::ApiRequest;
 
 pub(super) async fn ack(app: Arc<App>, api_request: ApiRequest) -> Result<StatusCode, ApiError> {
     let scope = QueueScope::open(&app, &api_request).await?;
-    drop(api_request);
-    if let Some(job) = scope.job {
-        scope.pool.ack(&scope.queue, job.id).await?;
+    let is_gone = match scope.job {
+        Some(job) => !scope.pool.ack(&scope.queue, job).await?,
+        None => true,
+    };
+    if is_gone {
+        scope.delete_by_key(&app, &api_request.head).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -142,6 +142,8 @@ impl ApiError {
         const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;
         const UNAUTHORIZED: StatusCode = StatusCode::UNAUTHORIZED;
         const TOO_LARGE: StatusCode = StatusCode::PAYLOAD_TOO_LARGE;
+        const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
+        const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
         match self {
             Self::BadPath => (BAD, "invalid percent-encoding in the path"),
             Self::ApiNotFound => (NOT_FOUND, "api not found"),
@@ -153,36 +155,30 @@ impl ApiError {
             Self::TokenMissing => (UNAUTHORIZED, "token not found"),
             Self::TokenInvalid => (UNAUTHORIZED, "invalid token"),
             Self::Unchecked => (
-                StatusCode::SERVICE_UNAVAILABLE,
+                UNAVAILABLE,
                 "the token cannot be checked now, please retry later",
             ),
-            Self::OverLimit { .. } => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "reach the limit rate, please retry later",
-            ),
+            Self::OverLimit { .. } => (TOO_MANY, "reach the limit rate, please retry later"),
             Self::TooManyWaiting => (
-                StatusCode::SERVICE_UNAVAILABLE,
+                UNAVAILABLE,
                 "too many waiting consumers, please retry later",
             ),
             Self::TooManyWaitingWithToken => (
-                StatusCode::TOO_MANY_REQUESTS,
+                TOO_MANY,
                 "too many waiting consumers with this token, please retry later",
             ),
             Self::BacklogFull => (
-                StatusCode::SERVICE_UNAVAILABLE,
+                UNAVAILABLE,
                 "too many publishes are waiting, please retry later",
             ),
             Self::QueueClosed => (BAD, "the queue is closed, it accepts no jobs"),
-            Self::QueueFull => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "the queue is full, please retry later",
-            ),
+            Self::QueueFull => (TOO_MANY, "the queue is full, please retry later"),
             Self::BodiesFull => (
-                StatusCode::SERVICE_UNAVAILABLE,
+                UNAVAILABLE,
                 "too many bytes are being received, please retry later",
             ),
             Self::AnswersFull => (
-                StatusCode::SERVICE_UNAVAILABLE,
+                UNAVAILABLE,
                 "too many answers are not read, please retry later",
             ),
             Self::BadNumber(_) => (BAD, "invalid"),
@@ -199,12 +195,9 @@ impl ApiError {
             Self::NoJob => (NOT_FOUND, "no job available"),
             Self::QueueEmpty => (NOT_FOUND, "the queue is empty"),
             Self::JobNotFound => (NOT_FOUND, "job not found"),
-            Self::MoveUnknown => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the pool is moving, please retry later",
-            ),
+            Self::MoveUnknown => (UNAVAILABLE, "the pool is moving, please retry later"),
             Self::DrainedServerFailed => (
-                StatusCode::SERVICE_UNAVAILABLE,
+                UNAVAILABLE,
                 "the server that is drained does not answer, please retry later",
             ),
             // 504, because Redis did not confirm in time. `LessDurable` has its own text.

@@ -18,6 +18,7 @@ mod publish_bulk;
 mod publish_params;
 mod purge;
 mod republish;
+mod request_token;
 mod reserve;
 mod respawn;
 mod routes;

@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
 use tidegate_core::JobState;
+use tidegate_store::JobReference;
 
 use super::error::ApiError;
 use super::job_id::WireJobId;
@@ -40,9 +41,15 @@ pub(super) async fn peek_job(
     api_request: ApiRequest,
 ) -> Result<Response<Body>, ApiError> {
     let scope = QueueScope::open(&app, &api_request).await?;
-    let api_request = scope.job.ok_or(ApiError::JobNotFound)?;
-    let found = scope.pool.peek_job(&scope.queue, api_request.id).await?;
-    let found = found.filter(|it| it.job.state != JobState::Done);
+    let by_id = scope.job.map(JobReference::from);
+    let mut found = None;
+    for reference in by_id.into_iter().chain(scope.key.map(JobReference::from)) {
+        let peeked = scope.pool.peek_job(&scope.queue, reference).await?;
+        found = found.or(peeked.filter(|it| it.job.state != JobState::Done));
+        if found.is_some() {
+            break;
+        }
+    }
     let found = found.ok_or(ApiError::JobNotFound)?;
     let (bytes, queue) = (found.job.body.len(), scope.queue);
     // lmstfy shows 0 tries when a job is read by its id.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::Response;
-use tidegate_core::JobId;
 
 use super::attributes::JobHeaders;
 use super::error::ApiError;
@@ -22,15 +21,14 @@ pub(super) async fn publish(
     api_request: ApiRequest,
 ) -> Result<Response<Body>, ApiError> {
     let scope = PublishScope::open(&app, &api_request).await?;
-    publish_one(&app, scope, api_request, None).await
+    publish_one(&app, scope, api_request).await
 }
 
-/// Stores one job, and deletes the job `replaces`, if there is one. A success uses up the unit of the rate limit.
+/// Stores one job, and deletes the job in the path, if there is one. A success uses up the unit of the rate limit.
 pub(super) async fn publish_one(
     app: &App,
     scope: PublishScope,
     api_request: ApiRequest,
-    replaces: Option<JobId>,
 ) -> Result<Response<Body>, ApiError> {
     let terms = PublishParams::read(&api_request.query(), &app.job_defaults())?;
     let ApiRequest {
@@ -43,16 +41,21 @@ pub(super) async fn publish_one(
     let body = app.job_body.read(body).await?;
     let mut job = terms.job(body.bytes, &JobHeaders::read(&head.headers)?);
     let span = PublishSpan::begin(app, &head.headers, &context);
-    drop(head);
+    // An id of this server is the key of no drained job.
+    let is_foreign = scope.queue.key.is_some() && scope.queue.job.is_none();
+    let replaced = is_foreign.then_some(head);
     let versioned = job.mark;
     if let Some(span) = &span {
         span.add_to(&mut job);
     }
-    let stored = scope.publish(app, vec![job], replaces).await;
+    let stored = scope.publish(app, vec![job], scope.queue.job).await;
     if let Some(span) = span {
         scope.end_span(span, 1, &stored);
     }
     let stored = stored?;
+    if let (Some(head), Ok(_)) = (replaced, &stored.durability) {
+        Box::pin(scope.queue.delete_by_key(app, &head)).await?;
+    }
     let id = *stored.ids.first().ok_or(ApiError::Internal)?;
     let id = StoredIds::JobId(WireJobId { id, versioned });
     let answer = publish_answer::answer(stored.durability, id)?;

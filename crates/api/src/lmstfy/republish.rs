@@ -1,7 +1,8 @@
 //! `PUT /api/NAMESPACE/QUEUE/job/ID`: stores a job and deletes another one.
 //!
 //! The request is validated first. Then the old job is deleted in the same step that stores the new one, except as
-//! `Pool::publish` says. If the id is unknown or invalid, the new job is only stored.
+//! `Pool::publish` says; one that was drained from another server, and has the id as its key, in a separate step. If the id
+//! is unknown, the new job is only stored.
 //!
 //! A republish takes a unit of the rate limit, as a publish does.
 
@@ -21,6 +22,5 @@ pub(super) async fn republish(
     api_request: ApiRequest,
 ) -> Result<Response<Body>, ApiError> {
     let scope = PublishScope::open(&app, &api_request).await?;
-    let replaces = scope.queue.job.map(|job| job.id);
-    publish_one(&app, scope, api_request, replaces).await
+    publish_one(&app, scope, api_request).await
 }

@@ -5,29 +5,22 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
-use axum::http::{HeaderName, HeaderValue};
-use futures_util::poll;
-use tidegate_core::{InvalidName, JobId, Namespace, NewJob, QueueKey, QueueName};
-use tidegate_store::LimitHolder;
+use axum::http::request::Parts;
+use tidegate_core::{InvalidName, JobId, KeyHash, Namespace, NewJob, QueueKey, QueueName};
+use tidegate_store::{IfRunning, LimitHolder};
 use tokio::time::{Instant, timeout_at};
 
 use super::error::ApiError;
 use super::job_id::WireJobId;
+use super::request_token::RequestToken;
 use crate::app::App;
 use crate::config::RequestLimits;
-use crate::http::context::RequestContext;
 use crate::http::query::{Plus, pieces, unescape};
 use crate::http::request::ApiRequest;
 use crate::spans::PublishSpan;
-use tidegate_engine::{
-    EngineError, LimitedAction, Permit, Pool, StoredJobs, TokenKey, split_token,
-};
-
-const TOKEN: HeaderName = HeaderName::from_static("x-token");
+use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, StoredJobs, TokenKey};
 
 /// One queue.
 #[derive(Debug)]
@@ -37,7 +30,10 @@ pub(crate) struct QueueScope {
     /// The queue.
     pub(crate) queue: QueueKey,
     /// The job id in the path; `None` if the route has none, or the text is not a valid id.
-    pub(crate) job: Option<WireJobId>,
+    pub(crate) job: Option<JobId>,
+    /// The same text as a key: a job that was drained from another server has its id there as its key. `None` if the route
+    /// has none.
+    pub(crate) key: Option<KeyHash>,
 }
 
 /// One queue to publish to, with a permit of the rate limit.
@@ -94,8 +90,34 @@ impl QueueScope {
     ) -> Result<Self, ApiError> {
         let queue = queue_key(api_request.path(), &app.request_limits)?;
         let pool = presented.pool(app)?;
-        let job = segment(api_request.path(), JOB_ID).parse().ok();
-        Ok(Self { pool, queue, job })
+        let id = segment(api_request.path(), JOB_ID);
+        let key = (!id.is_empty()).then(|| KeyHash::of_job(&queue, &id));
+        let job = id.parse().ok().map(|job: WireJobId| job.id);
+        Ok(Self {
+            pool,
+            queue,
+            job,
+            key,
+        })
+    }
+
+    /// Deletes the job whose key is the id in the path, here and on the server from which queues drain. That server comes
+    /// first: a job that is passed on meanwhile is found here afterwards.
+    ///
+    /// # Errors
+    /// Redis or the other server gave no answer. The job may have been deleted.
+    pub(super) async fn delete_by_key(&self, app: &App, head: &Parts) -> Result<(), ApiError> {
+        let Some(key) = self.key else {
+            return Ok(());
+        };
+        if let Some(drained) = &app.drained_server
+            && !Box::pin(drained.delete(head)).await
+        {
+            return Err(ApiError::DrainedServerFailed);
+        }
+        let cancelling = self.pool.cancel(&self.queue, key.into(), IfRunning::Revoke);
+        let _ = Box::pin(cancelling).await?;
+        Ok(())
     }
 }
 
@@ -239,121 +261,6 @@ pub(super) fn parse_queues(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
         .filter(|queue| list.len() == queue.as_str().len() || seen.insert(queue.clone()))
         .map(key)
         .collect()
-}
-
-/// The token of a request, as the client sent it. Its pool and namespace are recorded in the context of the request.
-struct RequestToken<'a> {
-    token: Cow<'a, str>,
-    context: &'a RequestContext,
-}
-
-impl<'a> RequestToken<'a> {
-    /// Reads the header `X-Token`; if it is absent or empty, the query parameter `token`.
-    fn in_request(api_request: &'a ApiRequest) -> Self {
-        let header = api_request
-            .head
-            .headers
-            .get(TOKEN)
-            .map(HeaderValue::as_bytes);
-        let token = match header {
-            Some(value) if !value.is_empty() => match str::from_utf8(value) {
-                Ok(token) => Cow::Borrowed(token),
-                Err(_) => String::from_utf8_lossy(value),
-            },
-            _ => {
-                let in_query = api_request.query().get("token").map(Cow::into_owned);
-                in_query.unwrap_or_default().into()
-            }
-        };
-        Self {
-            token,
-            context: &api_request.context,
-        }
-    }
-
-    /// The pool and the token of `[pool:]token`; without a pool it is empty.
-    fn split(&self) -> (&str, &str) {
-        split_token(&self.token)
-    }
-
-    fn pool(&self, app: &App) -> Result<Arc<Pool>, ApiError> {
-        let pool = app.pool(self.split().0).ok_or(ApiError::PoolNotFound)?;
-        let _ = self.context.pool.set(Arc::clone(pool));
-        Ok(Arc::clone(pool))
-    }
-
-    /// Checks the token and returns the namespace. `None` is a namespace with an invalid name, to which no token gives
-    /// access. With `skip_token_checks`, requests are accepted with any token or none.
-    ///
-    /// # Errors
-    /// The token is missing or invalid, or cannot be checked.
-    async fn check<'n>(
-        &self,
-        app: &App,
-        pool: &Pool,
-        namespace: Option<&'n Namespace>,
-    ) -> Result<&'n Namespace, ApiError> {
-        if app.engine.skip_token_checks {
-            return namespace.ok_or(ApiError::NameTooLong);
-        }
-        let token = self.split().1;
-        if token.is_empty() {
-            return Err(ApiError::TokenMissing);
-        }
-        let namespace = namespace.ok_or(ApiError::TokenInvalid)?;
-        let opens = app
-            .engine
-            .tokens
-            .is_valid(&pool.name, namespace, token)
-            .await;
-        if opens? {
-            let _ = self.context.namespace.set(namespace.clone());
-            Ok(namespace)
-        } else {
-            Err(ApiError::TokenInvalid)
-        }
-    }
-
-    /// Checks the token, and takes a permit of its rate limit. The limit is the same whether or not the token names its
-    /// pool. With `skip_token_checks`, requests without a token have no limit.
-    ///
-    /// # Errors
-    /// Those of [`Self::check`], or the limit is reached or unknown.
-    async fn permit<'n>(
-        &self,
-        app: &App,
-        pool: &Pool,
-        namespace: Option<&'n Namespace>,
-        action: LimitedAction,
-    ) -> Result<(&'n Namespace, Permit), ApiError> {
-        let token = self.split().1;
-        let stored = app.engine.tokens.stored_form(token);
-        let mut checking = pin!(self.check(app, pool, namespace));
-        let namespace = match poll!(&mut checking) {
-            Poll::Ready(checked) => checked?,
-            Poll::Pending => {
-                if let Some(namespace) = namespace {
-                    // Concurrently with the look-up of the token.
-                    let token = TokenKey::new(&pool.name, namespace, &stored);
-                    app.engine.limits.refresh(token);
-                }
-                checking.await?
-            }
-        };
-        let holder = TokenKey::new(&pool.name, namespace, &stored);
-        let permit = app.engine.limits.permit(holder, action);
-        let permit = permit.await.map_err(|reason| match reason {
-            EngineError::RateLimited => {
-                app.exchange.metrics.limited(&pool.name, namespace, action);
-                ApiError::OverLimit {
-                    action,
-                    token: token.into(),
-                }
-            }
-            error => error.into(),
-        })?;
-        Ok((namespace, permit))
-    }
 }
 
 #[cfg(test)]

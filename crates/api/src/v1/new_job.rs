@@ -66,16 +66,19 @@ pub(super) fn new_job(
         attributes: stored_attributes(attributes, &payload.content_type, key),
         body: payload.bytes.into(),
         delay_ms,
-        ttl_ms: options.start_within.map_or(0, |it| it.as_ms()),
-        tries: 0,
+        ttl_ms: options
+            .ttl
+            .or(options.start_within)
+            .map_or(0, |it| it.as_ms()),
+        tries: options.max_deliveries.map_or(0, |it| it.get()),
         mark: false,
         native: Some(Box::new(NativeOptions {
             run_at_ms,
             is_awaited: options.wait.is_some_and(|wait| wait.as_ms() > 0),
+            losses_unlimited: false,
             extension,
         })),
     }
-            losses_unlimited: false,
 }
 
 /// The delays of a job that has its own.

@@ -75,7 +75,6 @@ impl YouzanError {
 }
 
 impl From<EngineError> for YouzanError {
-            | EngineError::MoveUnknown
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::QueueClosed => Self::Refused("closed"),
@@ -85,6 +84,7 @@ impl From<EngineError> for YouzanError {
             }
             EngineError::StorageFailed | EngineError::StorageRefused => Self::StorageFailed,
             EngineError::BacklogFull
+            | EngineError::MoveUnknown
             | EngineError::PoolMoves
             | EngineError::RateLimited
             | EngineError::Unchecked

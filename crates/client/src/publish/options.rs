@@ -5,7 +5,9 @@ use std::time::Duration;
 use tidegate_api_types::problem::InvalidRequest;
 use tidegate_api_types::publish::JobOptions;
 use tidegate_api_types::retry::RetryPolicyBody;
-use tidegate_api_types::values::{DurabilityLevel, IfExistsOption, MaxAttempts, TimestampMs};
+use tidegate_api_types::values::{
+    DurabilityLevel, IfExistsOption, MaxAttempts, MaxDeliveries, TimestampMs,
+};
 
 use super::batch_job::{BatchJob, RepeatableOptions, duration};
 use super::single::Publish;
@@ -75,6 +77,17 @@ publish_options! {
     /// Drops the job if no worker has started it within this time after it was due.
     start_within(limit: Duration) |limit| move |it: &mut JobOptions| {
         it.start_within = Some(duration("start_within", limit)?);
+        Ok(())
+    };
+    /// Sets how often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged makes
+    /// it dead. Excludes `max_attempts`, `retry` and `start_within`.
+    max_deliveries(deliveries: u16) |deliveries| move |it: &mut JobOptions| {
+        it.max_deliveries = Some(MaxDeliveries::try_from(u64::from(deliveries))?);
+        Ok(())
+    };
+    /// Deletes the job so long after its publish, in any state but dead, as a job of lmstfy. Needs `max_deliveries`.
+    ttl(ttl: Duration) |ttl| move |it: &mut JobOptions| {
+        it.ttl = Some(duration("ttl", ttl)?);
         Ok(())
     };
     /// Sets what must have stored the job before the publish is answered. Default: as set for the namespace.

@@ -24,10 +24,10 @@ impl Pool {
     ) -> Result<Vec<AckOutcome>, EngineError> {
         let mut outcomes = self.ack_here(queue, jobs).await?;
         let gone = Gone::of(jobs, &outcomes, |it| *it == AckOutcome::AlreadyGone);
-        if !gone.items.is_empty() {
-            if let Some(target) = self.next_deployment().await? {
-                gone.fill(&mut outcomes, target.ack_here(queue, &gone.items).await?);
-            }
+        if !gone.items.is_empty()
+            && let Some(target) = self.next_deployment().await?
+        {
+            gone.fill(&mut outcomes, target.ack_here(queue, &gone.items).await?);
         }
         Ok(outcomes)
     }
@@ -64,11 +64,11 @@ impl Pool {
     ) -> Result<Vec<(AckOutcome, bool)>, EngineError> {
         let mut outcomes = self.ack_results_here(queue, jobs).await?;
         let gone = Gone::of(jobs, &outcomes, |(it, _)| *it == AckOutcome::AlreadyGone);
-        if !gone.items.is_empty() {
-            if let Some(target) = self.next_deployment().await? {
-                let acked = target.ack_results_here(queue, &gone.items).await?;
-                gone.fill(&mut outcomes, acked);
-            }
+        if !gone.items.is_empty()
+            && let Some(target) = self.next_deployment().await?
+        {
+            let acked = target.ack_results_here(queue, &gone.items).await?;
+            gone.fill(&mut outcomes, acked);
         }
         Ok(outcomes)
     }
@@ -113,10 +113,10 @@ impl Pool {
     ) -> Result<Vec<FailOutcome>, EngineError> {
         let mut outcomes = self.fail_here(queue, failed).await?;
         let gone = Gone::of(failed, &outcomes, |it| *it == FailOutcome::AlreadyGone);
-        if !gone.items.is_empty() {
-            if let Some(target) = self.next_deployment().await? {
-                gone.fill(&mut outcomes, target.fail_here(queue, &gone.items).await?);
-            }
+        if !gone.items.is_empty()
+            && let Some(target) = self.next_deployment().await?
+        {
+            gone.fill(&mut outcomes, target.fail_here(queue, &gone.items).await?);
         }
         Ok(outcomes)
     }
@@ -146,11 +146,11 @@ impl Pool {
     ) -> Result<Vec<TouchOutcome>, EngineError> {
         let mut outcomes = self.touch_here(queue, jobs, lease_ms).await?;
         let gone = Gone::of(jobs, &outcomes, |it| *it == TouchOutcome::AlreadyGone);
-        if !gone.items.is_empty() {
-            if let Some(target) = self.next_deployment().await? {
-                let touched = target.touch_here(queue, &gone.items, lease_ms).await?;
-                gone.fill(&mut outcomes, touched);
-            }
+        if !gone.items.is_empty()
+            && let Some(target) = self.next_deployment().await?
+        {
+            let touched = target.touch_here(queue, &gone.items, lease_ms).await?;
+            gone.fill(&mut outcomes, touched);
         }
         Ok(outcomes)
     }
@@ -178,11 +178,11 @@ impl Pool {
     ) -> Result<Vec<ReleaseOutcome>, EngineError> {
         let mut outcomes = self.release_here(queue, jobs, delay_ms).await?;
         let gone = Gone::of(jobs, &outcomes, |it| *it == ReleaseOutcome::AlreadyGone);
-        if !gone.items.is_empty() {
-            if let Some(target) = self.next_deployment().await? {
-                let released = target.release_here(queue, &gone.items, delay_ms).await?;
-                gone.fill(&mut outcomes, released);
-            }
+        if !gone.items.is_empty()
+            && let Some(target) = self.next_deployment().await?
+        {
+            let released = target.release_here(queue, &gone.items, delay_ms).await?;
+            gone.fill(&mut outcomes, released);
         }
         Ok(outcomes)
     }

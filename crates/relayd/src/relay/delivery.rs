@@ -33,11 +33,21 @@ impl DeliveryRun {
     ///
     /// Jobs that the source cannot take back are held while the sink is unavailable, as long as their leases last.
     pub(super) async fn run(self, mut jobs: Vec<RelayJob>, mut held: HeldJobs) {
+        let mut were_held = false;
         while let Some(probing) = self.permitted(&mut jobs, &mut held).await {
             let mut waiting = match probing {
                 Some(_) => jobs.split_off(1),
                 None => Vec::new(),
             };
+            if std::mem::replace(&mut were_held, true) {
+                let before = jobs.len();
+                jobs = self.source.existing(jobs).await;
+                drop(held.split(before - jobs.len()));
+            }
+            if jobs.is_empty() {
+                jobs = waiting;
+                continue;
+            }
             let spans = RelaySpans::begin(self.traces.as_ref(), &mut jobs);
             let outcomes = self.deliver(&jobs).await;
             if let Some(spans) = spans {
@@ -62,7 +72,7 @@ impl DeliveryRun {
     /// is available. Returns `None` if none is to be delivered any more.
     ///
     /// Jobs that the source can take back are not held, so they do not wait: the relay has asked the breaker before it
-    /// reserved them.
+    /// reserved them. Jobs that have expired are dropped: the source deletes them.
     async fn permitted(
         &self,
         jobs: &mut Vec<RelayJob>,
@@ -71,6 +81,9 @@ impl DeliveryRun {
         if self.source.can_release() {
             return Some(None);
         }
+        let is_held = |job: &RelayJob, until| {
+            job.held_until > until && job.expires_at.is_none_or(|at| at > Instant::now())
+        };
         let breaker = &self.state.breaker;
         loop {
             let now = Instant::now();
@@ -80,7 +93,7 @@ impl DeliveryRun {
                 _ => now,
             };
             let before = jobs.len();
-            jobs.retain(|job| job.held_until > next + self.time_limit);
+            jobs.retain(|job| is_held(job, next + self.time_limit));
             drop(held.split(before - jobs.len()));
             if jobs.is_empty() {
                 return None;
@@ -93,7 +106,7 @@ impl DeliveryRun {
                 BreakerPermit::Probe => {
                     let probing = self.stop.run_until_cancelled(breaker.probe()).await?;
                     // The leases were checked before the wait for the guard.
-                    if probing.is_some() && jobs[0].held_until > Instant::now() + self.time_limit {
+                    if probing.is_some() && is_held(&jobs[0], Instant::now() + self.time_limit) {
                         return Some(probing);
                     }
                 }

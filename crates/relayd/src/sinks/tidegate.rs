@@ -9,7 +9,7 @@ use tidegate::api::limits::{ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX};
 use tidegate::api::relay::TidegateSinkConfig;
 use tidegate::api::values::{JobAttributes, QueueNameText};
 use tidegate::{BatchJob, Client, Error, IfExists, RepeatLimits};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{RelaySink, TRACE_PARENT_HEADER};
 use crate::job::{DeliveryOutcome, RelayJob};
@@ -20,6 +20,8 @@ const REQUEST_BYTES_MAX: usize = 4 << 20;
 const TRACE_PARENT_BYTES: usize = 79;
 /// Requests with parts of a batch that are sent at the same time.
 const PARTS_AT_ONCE: usize = 2;
+/// The least time to live that a publish can have.
+const TTL_MIN: Duration = Duration::from_millis(1);
 
 /// A queue of a Tidegate.
 pub(crate) struct TidegateSink {
@@ -75,9 +77,17 @@ impl TidegateSink {
             Some(span) => batch_job.attribute(TRACE_PARENT_HEADER, &span),
             None => batch_job,
         };
-        attributes.fold(batch_job, |batch_job, (name, value)| {
+        let batch_job = attributes.fold(batch_job, |batch_job, (name, value)| {
             batch_job.attribute(name, value.trim_ascii())
-        })
+        });
+        let Some(deliveries) = job.deliveries_left else {
+            return batch_job;
+        };
+        let batch_job = batch_job.max_deliveries(deliveries);
+        match job.expires_at {
+            Some(at) => batch_job.ttl(at.saturating_duration_since(Instant::now()).max(TTL_MIN)),
+            None => batch_job,
+        }
     }
 
     /// Publishes jobs in one request. What is not stored when time ends counts as unavailable.

@@ -1,6 +1,7 @@
 //! A queue of a server of the lmstfy wire: lmstfy itself, or a Tidegate.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::time::Duration;
 
 use base64::Engine;
@@ -27,8 +28,8 @@ const WAIT_SECONDS: u64 = 3;
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// 100 jobs of 1 MiB as base64.
 const BODY_MAX: usize = 160 << 20;
-/// Acks that are sent at the same time: each is a request.
-const ACKS_AT_ONCE: usize = 32;
+/// Acks, or looks at jobs, that are sent at the same time: each is a request.
+const CALLS_AT_ONCE: usize = 32;
 const ACK_TRIES: u32 = 6;
 const ACK_PAUSE: Duration = Duration::from_millis(200);
 /// Ids are parts of paths, headers and keys.
@@ -50,6 +51,11 @@ struct LmstfyJob {
     job_id: String,
     data: String,
     attributes: Option<BTreeMap<String, String>>,
+    /// How many seconds it has left; 0 = it does not expire.
+    #[serde(default)]
+    ttl: u64,
+    /// How many deliveries it has left behind this one. Old servers do not say.
+    remain_tries: Option<u16>,
 }
 
 impl LmstfySource {
@@ -106,15 +112,24 @@ impl LmstfySource {
         let query = format!("?ttr={ttr}&timeout={WAIT_SECONDS}&count={count}");
         let limit = TIME_LIMIT + Duration::from_secs(WAIT_SECONDS);
         let answer = self.send(Method::GET, &query, limit).await?;
-        let held_until = Instant::now() + self.lease.saturating_sub(Duration::from_secs(1));
+        let received_at = Instant::now();
         match answer.status {
             StatusCode::OK => {
                 let body = answer.whole_body().map_err(SourceError)?;
-                read_jobs(body, held_until)
+                read_jobs(body, received_at, self.lease)
             }
             StatusCode::NOT_FOUND if is_no_job(&answer.body) => Ok(SourceJobs::default()),
             status => Err(unexpected(status, &answer.body)),
         }
+    }
+
+    /// Whether a job was deleted. An answer that does not say so leaves it.
+    async fn is_deleted(&self, job: &RelayJob) -> bool {
+        let path = format!("/job/{}", job.id);
+        let answer = self.send(Method::GET, &path, TIME_LIMIT).await;
+        answer.is_ok_and(|answer| {
+            answer.status == StatusCode::NOT_FOUND && has_error(&answer.body, "job not found")
+        })
     }
 
     /// Deletes a job. Repeated for about 6 s, since a job that is not deleted is delivered again.
@@ -145,23 +160,37 @@ fn is_no_job(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|answer: NoJob| answer.msg == "no job available")
 }
 
+/// Whether an answer has this error, as opposed to that of another server, such as a proxy.
+fn has_error(body: &[u8], expected: &str) -> bool {
+    #[derive(Deserialize)]
+    struct ErrorBody {
+        error: String,
+    }
+    serde_json::from_slice(body).is_ok_and(|answer: ErrorBody| answer.error == expected)
+}
+
 fn unexpected(status: StatusCode, body: &[u8]) -> SourceError {
     let body: String = String::from_utf8_lossy(body).chars().take(200).collect();
     SourceError(format!("status {status}: {body}"))
 }
 
 /// Reads one job, as for `count=1`, or a list. A job that is not valid does not stop the others.
-fn read_jobs(body: &[u8], held_until: Instant) -> Result<SourceJobs, SourceError> {
+fn read_jobs(
+    body: &[u8],
+    received_at: Instant,
+    lease: Duration,
+) -> Result<SourceJobs, SourceError> {
     let answer = serde_json::from_slice(body);
     let jobs = match answer.map_err(|error| SourceError(format!("unexpected answer: {error}")))? {
         Value::Array(jobs) => jobs,
         job => vec![job],
     };
-    let jobs = jobs.into_iter().map(|job| relay_job(job, held_until));
+    let jobs = jobs.into_iter();
+    let jobs = jobs.map(|job| relay_job(job, received_at, lease));
     Ok(jobs.collect())
 }
 
-fn relay_job(job: Value, held_until: Instant) -> Result<RelayJob, SourceError> {
+fn relay_job(job: Value, received_at: Instant, lease: Duration) -> Result<RelayJob, SourceError> {
     let job: LmstfyJob = serde_json::from_value(job)
         .map_err(|error| SourceError(format!("unexpected answer: a job: {error}")))?;
     if !is_id(&job.job_id) {
@@ -181,7 +210,11 @@ fn relay_job(job: Value, held_until: Instant) -> Result<RelayJob, SourceError> {
         attributes: job.attributes.unwrap_or_default(),
         delivery: None,
         span: None,
-        held_until,
+        // A second for the answer.
+        held_until: received_at + lease.saturating_sub(Duration::from_secs(1)),
+        expires_at: (job.ttl > 0).then(|| received_at + Duration::from_secs(job.ttl)),
+        // This delivery has used a try, and the sink makes it.
+        deliveries_left: job.remain_tries.map(|tries| tries.saturating_add(1)),
     })
 }
 
@@ -201,10 +234,19 @@ impl RelaySource for LmstfySource {
         Box::pin(self.consume(max_jobs))
     }
 
+    fn existing(&self, jobs: Vec<RelayJob>) -> BoxFuture<'_, Vec<RelayJob>> {
+        let looking = stream::iter(jobs).map(|job| async {
+            let is_deleted = self.is_deleted(&job).await;
+            (!is_deleted).then_some(job)
+        });
+        let found = looking.buffered(CALLS_AT_ONCE);
+        Box::pin(found.filter_map(ready).collect())
+    }
+
     fn ack(&self, receipts: Vec<SourceReceipt>) -> BoxFuture<'_, Result<(), SourceError>> {
         Box::pin(async {
             let deleting = stream::iter(receipts).map(|receipt| self.delete(receipt));
-            let results: Vec<_> = deleting.buffer_unordered(ACKS_AT_ONCE).collect().await;
+            let results: Vec<_> = deleting.buffer_unordered(CALLS_AT_ONCE).collect().await;
             results.into_iter().collect()
         })
     }
@@ -228,6 +270,8 @@ impl RelaySource for LmstfySource {
 mod tests {
     use super::*;
 
+    const LEASE: Duration = Duration::from_secs(60);
+
     #[tokio::test]
     async fn a_job_that_is_not_valid_does_not_stop_the_others() {
         let job = |id: &str, data: &str| serde_json::json!({"job_id": id, "data": data});
@@ -241,15 +285,15 @@ mod tests {
             job("last_1-x", ""),
         ]);
         let body = serde_json::to_vec(&jobs).unwrap();
-        let read = read_jobs(&body, Instant::now()).unwrap();
+        let read = read_jobs(&body, Instant::now(), LEASE).unwrap();
         let ids: Vec<_> = read.jobs.iter().map(|job| job.id.as_str()).collect();
         assert_eq!(ids, ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "last_1-x"]);
         assert_eq!(read.unreadable.len(), 9);
         assert!(read.unreadable[1].0.starts_with("job \"a\\r\\nb\":"));
 
         let one = job("one", "eA==").to_string();
-        let read = read_jobs(one.as_bytes(), Instant::now()).unwrap();
+        let read = read_jobs(one.as_bytes(), Instant::now(), LEASE).unwrap();
         assert_eq!(&*read.jobs[0].payload, b"x");
-        assert!(read_jobs(b"[{", Instant::now()).is_err());
+        assert!(read_jobs(b"[{", Instant::now(), LEASE).is_err());
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod lmstfy;
 pub(crate) mod tidegate;
 
+use std::future::ready;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -53,6 +54,11 @@ pub(crate) trait RelaySource: Send + Sync {
 
     /// Reserves up to so many jobs, and waits some time for the first.
     fn reserve(&self, max_jobs: usize) -> BoxFuture<'_, Result<SourceJobs, SourceError>>;
+
+    /// Returns the jobs that are still there: clients may have deleted jobs while the relay held them.
+    fn existing(&self, jobs: Vec<RelayJob>) -> BoxFuture<'_, Vec<RelayJob>> {
+        Box::pin(ready(jobs))
+    }
 
     /// Acknowledges jobs.
     fn ack(&self, receipts: Vec<SourceReceipt>) -> BoxFuture<'_, Result<(), SourceError>>;

@@ -118,6 +118,8 @@ fn relay_job(job: LeasedJobView, held_until: Instant) -> Result<RelayJob, Source
             .and_then(|text| TraceParent::read_sampled(&text)),
         span: None,
         held_until,
+        expires_at: None,
+        deliveries_left: None,
     })
 }
 

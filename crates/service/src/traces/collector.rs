@@ -10,24 +10,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Request, Response};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::connect::HttpConnector;
 use opentelemetry_http::{HttpClient, HttpError};
-use tidegate_http_pool::{HttpPool, Resend};
+use tidegate_http_pool::Resend;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
 use super::waiting_spans::REPORT_INTERVAL;
 use crate::LogLimit;
+use crate::https_client::{HttpsClient, https_client};
 
 /// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-type SpansClient = HttpPool<HttpsConnector<HttpConnector>>;
-
 /// Sends requests in the runtime of the process: they are made by a thread that has none.
 pub(super) struct CollectorClient {
-    client: SpansClient,
+    client: HttpsClient,
     runtime: Handle,
     limit: Duration,
     failures: Arc<FailureLog>,
@@ -42,14 +39,8 @@ impl fmt::Debug for CollectorClient {
 impl CollectorClient {
     /// A client whose requests take at most `limit`. It does not connect yet.
     pub(super) fn new(runtime: Handle, limit: Duration) -> Result<Self, String> {
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
-            .map_err(|error| format!("failed to read the certificates of the system: {error}"))?
-            .https_or_http()
-            .enable_http1()
-            .build();
         Ok(Self {
-            client: HttpPool::new(connector),
+            client: https_client()?,
             runtime,
             limit,
             failures: Arc::new(FailureLog::new()),
@@ -82,7 +73,7 @@ impl HttpClient for CollectorClient {
 }
 
 async fn send(
-    client: &SpansClient,
+    client: &HttpsClient,
     request: Request<Bytes>,
     limit: Duration,
 ) -> Result<Response<Bytes>, HttpError> {

@@ -46,7 +46,7 @@ impl AckOutcome {
 pub struct AckRequest {
     /// The job.
     pub id: JobId,
-    /// The delivery that is done; `None` = any delivery, in any state of the job. A job with a key must be leased.
+    /// The delivery that is done; `None` = any delivery, in any state of the job.
     pub attempt: Option<u32>,
 }
 

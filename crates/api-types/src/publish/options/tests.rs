@@ -209,6 +209,26 @@ fn invalid_policies_durations_and_headers_are_rejected() {
     assert!(binary.contains("not UTF-8"), "{binary}");
 }
 
+/// A job counts deliveries or failures.
+#[test]
+fn a_job_that_counts_deliveries_has_no_options_about_failures() {
+    let counts = ("max_deliveries", "3");
+    let options = read(&[counts, ("ttl", "6s")], &[]).unwrap();
+    assert_eq!(options.max_deliveries.unwrap().get(), 3);
+    assert_eq!(options.ttl.unwrap().as_ms(), 6000);
+    for (query, field) in [
+        (&[("ttl", "6s")][..], "ttl"),
+        (&[counts, ("ttl", "0")], "ttl"),
+        (&[counts, ("max_attempts", "4")], "max_deliveries"),
+        (&[counts, ("retry", "{}")], "max_deliveries"),
+        (&[counts, ("start_within", "1s")], "max_deliveries"),
+        (&[("max_deliveries", "0")], "max_deliveries"),
+    ] {
+        let invalid = read(query, &[]).unwrap_err();
+        assert_eq!(invalid.field.as_deref(), Some(field), "{query:?}");
+    }
+}
+
 #[test]
 fn contradictions_are_rejected() {
     let both = read(&[("delay", "1s"), ("run_at", "1795264200000")], &[]).unwrap_err();

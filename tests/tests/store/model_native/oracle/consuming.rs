@@ -64,7 +64,7 @@ impl NativeModel {
         let is_leased = job.state == JobState::Leased;
         let may_ack = match request.attempt {
             Some(attempt) => is_leased && job.attempt == attempt,
-            None => is_leased || job.key().is_none(),
+            None => true,
         };
         if !may_ack {
             return AckOutcome::Lost;
