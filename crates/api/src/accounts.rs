@@ -48,7 +48,7 @@ struct AccountsInner {
     known: ArcSwap<KnownAccounts>,
     throttle: LoginThrottle,
     log_limit: LogLimit,
-    /// Failed logins since the last one that was logged.
+    /// Number of failed logins since the last log line about one.
     unlogged: AtomicU64,
 }
 
@@ -122,7 +122,7 @@ impl Accounts {
         }
     }
 
-    /// Checks the credentials of a request, after those of other requests that its throttle lets wait.
+    /// Checks the credentials of a request. The throttle may let the check wait for checks of other requests.
     async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Admission {
         let known = self.0.known.load_full();
         if known.credentials.is_empty() {

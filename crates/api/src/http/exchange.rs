@@ -42,7 +42,7 @@ pub(crate) struct Exchange {
     pub(crate) unread: ByteBudget,
 }
 
-/// The answer of a front door if there is no memory for the one that was made, by the id of the request.
+/// The 503 of a front door, by the id of the request: the budget has no room for the answer that was made.
 pub(crate) type OverBudgetAnswer = fn(ulid::Ulid) -> Response<Body>;
 
 /// A request that a front door has not answered yet. Small, since a long poll keeps it for minutes.

@@ -250,7 +250,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The answer if there is no memory for the one that was made.
+/// The 503 if the budget of unread bytes has no room for the answer that was made.
 pub(crate) fn over_budget() -> Response<Body> {
     ApiError::AnswersFull.into_response()
 }

@@ -1,4 +1,4 @@
-//! The token of a request, and what it opens.
+//! The token of a request, and the pool and namespace that it opens.
 
 use std::borrow::Cow;
 use std::pin::pin;

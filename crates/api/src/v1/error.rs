@@ -143,7 +143,7 @@ impl NativeError {
     }
 }
 
-/// The answer if there is no memory for the one that was made.
+/// The 503 if the budget of unread bytes has no room for the answer that was made.
 pub(crate) fn over_budget(request_id: Ulid) -> Response<Body> {
     NativeError::from(BudgetExhausted).answer(request_id, false)
 }

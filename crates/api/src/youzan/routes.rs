@@ -87,7 +87,7 @@ fn handle(service: &Arc<YouzanService>, api_request: ApiRequest) -> (Endpoint, A
     (endpoint, Box::pin(run(service, row, api_request)))
 }
 
-/// The answer if there is no memory for the one that was made.
+/// The 503 if the budget of unread bytes has no room for the answer that was made.
 fn over_budget() -> Response<Body> {
     let text = YouzanError::answers_unread().to_string();
     AnswerForm::Command.failure(StatusCode::OK, &text)
