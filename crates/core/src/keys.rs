@@ -41,9 +41,6 @@ pub const POLICIES: &str = "tg:policies";
 /// revision.
 pub const RELAYS: &str = "tg:relays";
 
-/// The name of the pool in which new jobs are stored instead, while a pool moves.
-pub const MOVES_TO: &str = "tg:moves_to";
-
 /// How the keys of the schedules of namespaces begin.
 const SCHEDULES: &str = "tg:schedules:";
 
@@ -201,6 +198,12 @@ impl BucketKeys {
         format!("{}roster", self.prefix)
     }
 
+    /// The name of the pool in which new jobs are stored instead, while a pool moves.
+    #[must_use]
+    pub fn moves_to(&self) -> String {
+        format!("{}moves_to", self.prefix)
+    }
+
     /// A key that never exists. While the slot of the bucket moves, Redis Cluster answers a call that names it besides
     /// an existing key with `TRYAGAIN`. So the call never sees a part of the bucket.
     #[must_use]
@@ -252,10 +255,7 @@ pub fn is_of_deployment(key: &str) -> bool {
         "tg:units:write:",
         "tg:workers:",
     ];
-    [
-        LAYOUT, LIMITS, LANES, API_KEYS, MOVES_TO, POLICIES, RELAYS, SIZES,
-    ]
-    .contains(&key)
+    [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES, RELAYS, SIZES].contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))
 }
 
@@ -284,6 +284,7 @@ mod tests {
             (keys.schedule("shop/daily"), "sched:shop/daily"),
             (keys.lock(), "lock"),
             (keys.roster(), "roster"),
+            (keys.moves_to(), "moves_to"),
             (keys.body(1_000_001), "body:1000001"),
             (keys.upload("a0", 3), "upload:a0:3"),
             (keys.guard(), "guard"),

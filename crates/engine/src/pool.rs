@@ -249,7 +249,7 @@ impl Pool {
             if acked != AckOutcome::AlreadyGone {
                 return Ok(true);
             }
-            next = pool.next_deployment().await?;
+            next = pool.next_deployment(queue, id).await?;
         }
         Ok(false)
     }

@@ -1,34 +1,57 @@
 //! Whether new jobs of a deployment are stored in another one, as all processes have to know: one whose settings do not name
-//! the other deployment would take a job there for one that is gone.
+//! the other deployment would take a job there for one that is gone. Each bucket has the record, so that whoever can read a
+//! job can read it: on a cluster, the other servers may be unavailable.
 
+use futures_util::stream::{self, TryStreamExt};
 use redis::Cmd;
-use tidegate_core::keys;
+use tidegate_core::QueueKey;
 
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::verbs::JobReference;
+
+/// How many buckets are written at the same time.
+const BUCKETS_AT_ONCE: usize = 16;
 
 impl Store {
     /// Records that new jobs are stored elsewhere: in the pool of this name.
     ///
     /// # Errors
-    /// Redis is unavailable, or full.
+    /// Redis is unavailable, or full. Some buckets may have the record.
     pub async fn set_moves_to(&self, pool: &str) -> Result<(), StoreError> {
-        self.command(&Cmd::set(keys::MOVES_TO, pool)).await
+        self.in_each_bucket(|key| Cmd::set(key, pool)).await
     }
 
     /// Records that new jobs are stored here.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. Some buckets may have the record still.
     pub async fn clear_moves_to(&self) -> Result<(), StoreError> {
-        self.command(&Cmd::del(keys::MOVES_TO)).await
+        self.in_each_bucket(Cmd::del).await
     }
 
-    /// Whether new jobs are stored elsewhere.
+    async fn in_each_bucket(&self, command: impl Fn(String) -> Cmd) -> Result<(), StoreError> {
+        let keys = self.all_buckets().map(|it| self.keys(it).moves_to());
+        let commands = keys.map(|key| Ok(command(key)));
+        stream::iter(commands)
+            .try_for_each_concurrent(BUCKETS_AT_ONCE, async |command| {
+                self.command(&command).await
+            })
+            .await
+    }
+
+    /// Whether a job that this deployment does not have may be stored elsewhere.
     ///
     /// # Errors
     /// Redis is unavailable.
-    pub async fn moves_elsewhere(&self) -> Result<bool, StoreError> {
-        self.command(&Cmd::exists(keys::MOVES_TO)).await
+    pub async fn moves_elsewhere(
+        &self,
+        queue: &QueueKey,
+        job: JobReference,
+    ) -> Result<bool, StoreError> {
+        // The other deployment may have more buckets.
+        let bucket = self.bucket_of_job(queue, job).unwrap_or(0);
+        let key = self.keys(bucket).moves_to();
+        self.command(&Cmd::exists(key)).await
     }
 }

@@ -59,6 +59,8 @@ pub enum BucketKey {
     Lock,
     /// The live pumps of the server, by the end of their membership.
     Roster,
+    /// The pool in which new jobs are stored instead.
+    MovesTo,
     /// The processes that wait for jobs, by queue; those that registered in this period.
     Waiting(u64),
     /// Damaged records that an audit has set aside.
@@ -136,6 +138,7 @@ impl BucketKey {
                 "schedules" => Self::Schedules,
                 "lock" => Self::Lock,
                 "roster" => Self::Roster,
+                "moves_to" => Self::MovesTo,
                 "corrupt" => Self::Corrupt,
                 _ => return None,
             },
@@ -198,6 +201,7 @@ impl BucketKey {
             Self::Schedule(name) => ("sched", Some(name), KeyType::Hash),
             Self::Lock => ("lock", None, KeyType::String),
             Self::Roster => ("roster", None, KeyType::SortedSet),
+            Self::MovesTo => ("moves_to", None, KeyType::String),
             Self::Waiting(period) => ("waiting", Some(period), KeyType::Hash),
             Self::Corrupt => ("corrupt", None, KeyType::Hash),
             Self::CorruptBody(number) => ("corrupt", Some(number), KeyType::String),
@@ -246,6 +250,7 @@ mod tests {
             "sched:shop/daily",
             "lock",
             "roster",
+            "moves_to",
             "waiting:498776",
             "corrupt",
             "corrupt:1000001",

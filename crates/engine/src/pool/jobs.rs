@@ -122,7 +122,7 @@ impl Pool {
     ) -> Result<ChangeOutcome, EngineError> {
         let outcome = self.store.change(queue, job, change).await?;
         let target = match outcome {
-            ChangeOutcome::AlreadyGone => self.next_deployment().await?,
+            ChangeOutcome::AlreadyGone => self.next_deployment(queue, job).await?,
             ChangeOutcome::NotWaiting(JobState::Done) => self.target.as_deref(),
             _ => None,
         };
@@ -146,7 +146,7 @@ impl Pool {
     ) -> Result<PromoteOutcome, EngineError> {
         let outcome = self.store.promote(queue, job).await?;
         let target = match outcome {
-            PromoteOutcome::AlreadyGone => self.next_deployment().await?,
+            PromoteOutcome::AlreadyGone => self.next_deployment(queue, job).await?,
             PromoteOutcome::NotWaiting(JobState::Done) => self.target.as_deref(),
             _ => None,
         };
@@ -171,7 +171,7 @@ impl Pool {
     ) -> Result<CancelOutcome, EngineError> {
         let outcome = self.store.cancel(queue, job, if_running).await?;
         let target = match outcome {
-            CancelOutcome::AlreadyGone => self.next_deployment().await?,
+            CancelOutcome::AlreadyGone => self.next_deployment(queue, job).await?,
             CancelOutcome::AlreadyDone(_) => self.target.as_deref(),
             _ => None,
         };

@@ -24,8 +24,8 @@ impl Pool {
     ) -> Result<Vec<AckOutcome>, EngineError> {
         let mut outcomes = self.ack_here(queue, jobs).await?;
         let gone = Gone::of(jobs, &outcomes, |it| *it == AckOutcome::AlreadyGone);
-        if !gone.items.is_empty()
-            && let Some(target) = self.next_deployment().await?
+        if let Some(job) = gone.items.first()
+            && let Some(target) = self.next_deployment(queue, job.id).await?
         {
             gone.fill(&mut outcomes, target.ack_here(queue, &gone.items).await?);
         }
@@ -64,8 +64,8 @@ impl Pool {
     ) -> Result<Vec<(AckOutcome, bool)>, EngineError> {
         let mut outcomes = self.ack_results_here(queue, jobs).await?;
         let gone = Gone::of(jobs, &outcomes, |(it, _)| *it == AckOutcome::AlreadyGone);
-        if !gone.items.is_empty()
-            && let Some(target) = self.next_deployment().await?
+        if let Some((job, _)) = gone.items.first()
+            && let Some(target) = self.next_deployment(queue, job.id).await?
         {
             let acked = target.ack_results_here(queue, &gone.items).await?;
             gone.fill(&mut outcomes, acked);
@@ -113,8 +113,8 @@ impl Pool {
     ) -> Result<Vec<FailOutcome>, EngineError> {
         let mut outcomes = self.fail_here(queue, failed).await?;
         let gone = Gone::of(failed, &outcomes, |it| *it == FailOutcome::AlreadyGone);
-        if !gone.items.is_empty()
-            && let Some(target) = self.next_deployment().await?
+        if let Some(failed) = gone.items.first()
+            && let Some(target) = self.next_deployment(queue, failed.job.id).await?
         {
             gone.fill(&mut outcomes, target.fail_here(queue, &gone.items).await?);
         }
@@ -146,8 +146,8 @@ impl Pool {
     ) -> Result<Vec<TouchOutcome>, EngineError> {
         let mut outcomes = self.touch_here(queue, jobs, lease_ms).await?;
         let gone = Gone::of(jobs, &outcomes, |it| *it == TouchOutcome::AlreadyGone);
-        if !gone.items.is_empty()
-            && let Some(target) = self.next_deployment().await?
+        if let Some(job) = gone.items.first()
+            && let Some(target) = self.next_deployment(queue, job.id).await?
         {
             let touched = target.touch_here(queue, &gone.items, lease_ms).await?;
             gone.fill(&mut outcomes, touched);
@@ -178,8 +178,8 @@ impl Pool {
     ) -> Result<Vec<ReleaseOutcome>, EngineError> {
         let mut outcomes = self.release_here(queue, jobs, delay_ms).await?;
         let gone = Gone::of(jobs, &outcomes, |it| *it == ReleaseOutcome::AlreadyGone);
-        if !gone.items.is_empty()
-            && let Some(target) = self.next_deployment().await?
+        if let Some(job) = gone.items.first()
+            && let Some(target) = self.next_deployment(queue, job.id).await?
         {
             let released = target.release_here(queue, &gone.items, delay_ms).await?;
             gone.fill(&mut outcomes, released);

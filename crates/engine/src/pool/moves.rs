@@ -1,18 +1,27 @@
 //! A move of a pool, as its other processes learn of it.
 
+use tidegate_core::QueueKey;
+use tidegate_store::JobReference;
+
 use super::Pool;
 use crate::error::EngineError;
 
 impl Pool {
-    /// The deployment that may have a job which this one lacks; `None` = there is none.
+    /// The deployment that may have a job which this one lacks, and others of the same call; `None` = there is none.
     ///
     /// # Errors
     /// Redis gave no answer. Or the pool moves, and the settings of this process do not say where to.
-    pub(super) async fn next_deployment(&self) -> Result<Option<&Self>, EngineError> {
-        match self.target.as_deref() {
-            Some(target) => Ok(Some(target)),
-            None if Box::pin(self.store.moves_elsewhere()).await? => Err(EngineError::MoveUnknown),
-            None => Ok(None),
+    pub(super) async fn next_deployment(
+        &self,
+        queue: &QueueKey,
+        job: impl Into<JobReference>,
+    ) -> Result<Option<&Self>, EngineError> {
+        if let Some(target) = self.target.as_deref() {
+            return Ok(Some(target));
+        }
+        match Box::pin(self.store.moves_elsewhere(queue, job.into())).await? {
+            true => Err(EngineError::MoveUnknown),
+            false => Ok(None),
         }
     }
 

@@ -28,7 +28,7 @@ impl From<KeyHash> for JobReference {
 
 impl Store {
     /// The bucket of a job; `None` if the deployment has no such bucket. Jobs with keys are in the first lane.
-    pub(super) fn bucket_of_job(&self, queue: &QueueKey, job: JobReference) -> Option<u16> {
+    pub(crate) fn bucket_of_job(&self, queue: &QueueKey, job: JobReference) -> Option<u16> {
         match job {
             JobReference::Id(id) => self.has_bucket_of(id).then(|| id.bucket()),
             JobReference::Key(_) => Some(self.bucket_of(queue)),
