@@ -29,12 +29,17 @@ local HISTORY_MAX = 10
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 
--- The delay after a number of failures; the last one is repeated.
+-- The delay after a number of failures: the last one of a list is repeated, others grow up to the longest one.
 local function next_delay(job, failures, random)
   local delays = option(job, 'R') or retry
   local steps, jitter = struct.unpack('>BH', delays)
-  if steps == 0 then return 0 end
-  local delay_ms = struct.unpack('>I6', delays, 4 + 6 * (min(failures, steps) - 1))
+  local delay_ms = 0
+  if steps == GROWING then
+    local first_ms, factor, max_ms = struct.unpack('>I6dI6', delays, 4)
+    delay_ms = min(floor(first_ms * factor ^ (failures - 1) + 0.5), max_ms)
+  elseif steps > 0 then
+    delay_ms = struct.unpack('>I6', delays, 4 + 6 * (min(failures, steps) - 1))
+  end
   return floor(delay_ms * (1 + jitter / 1000 * random / 65535) + 0.5)
 end
 

@@ -79,12 +79,15 @@ end
 
 -- A field of the extension of a job; nil if it has none. docs/redis-layout.md (Record) has the letters and lengths.
 local LENGTHS = { K = 12, G = 8, L = 4, A = 2, T = 4 }
+-- In place of the number of retry delays: they grow.
+local GROWING = 255
 local function option(job, letter)
   local record, at = job[RECORD], HEADER_BYTES + 2
   local last = has(job, EXTENDED) and HEADER_BYTES + 1 + (string.byte(record, HEADER_BYTES + 1) or 0) or 0
   while at < last do
     local found = sub(record, at, at)
-    local length = LENGTHS[found] or 3 + 6 * (string.byte(record, at + 1) or 0)
+    local delays = string.byte(record, at + 1) or 0
+    local length = LENGTHS[found] or 3 + (delays == GROWING and 20 or 6 * delays)
     if found == letter then return sub(record, at + 1, at + length) end
     at = at + 1 + length
   end

@@ -16,7 +16,7 @@ const FACTOR_MAX: f64 = 1_000.0;
 const JITTER: f64 = 0.1;
 
 /// When failed jobs are retried. Delays are given in one of three ways: `delays` lists them; `every` is the same delay
-/// each time; `first`, `factor` (2) and `max` (1 h) describe growing delays. At most 16 delays are kept; the last one
+/// each time; `first`, `factor` (2) and `max` (1 h) describe growing delays. At most 16 delays are listed; the last one
 /// repeats. What is absent is as in the policy of the queue.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,38 +47,53 @@ pub struct RetryPolicyBody {
     pub jitter: Option<f64>,
 }
 
-/// A retry policy with all delays, as servers use it and answers show it.
+/// A complete retry policy. Either `delays_ms` lists the delays, or `first_ms`, `factor` and `max_ms` say how they grow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct RetryLadder {
+pub struct RetryDetails {
     /// After how many failed attempts a job is dead.
     pub max_attempts: MaxAttempts,
     /// The delays before each retry, 1 to 16; the last one repeats.
-    #[serde(rename = "delays_ms")]
-    #[schema(value_type = Vec<AnswerDuration>)]
-    pub delays: Vec<DurationMs>,
+    #[serde(rename = "delays_ms", default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<AnswerDuration>>)]
+    pub delays: Option<Vec<DurationMs>>,
+    /// The delay before the first retry.
+    #[serde(rename = "first_ms", default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerDuration>)]
+    pub first: Option<DurationMs>,
+    /// By what each delay is multiplied to obtain the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+    /// The longest delay.
+    #[serde(rename = "max_ms", default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerDuration>)]
+    pub max: Option<DurationMs>,
     /// The random part of each delay, from 0 to 1.
     pub jitter: f64,
 }
 
-impl Default for RetryLadder {
+impl Default for RetryDetails {
     /// 1 s, doubled up to 1 h, with a jitter of 0.1, and 10 attempts.
     fn default() -> Self {
         Self {
             max_attempts: MaxAttempts::default(),
-            delays: growing(FIRST, FACTOR, LONGEST),
+            delays: None,
+            first: Some(FIRST),
+            factor: Some(FACTOR),
+            max: Some(LONGEST),
             jitter: JITTER,
         }
     }
 }
 
-impl RetryLadder {
-    /// The delay after so many failed attempts, without its random part. `failures` counts from 1.
+impl RetryDetails {
+    /// This policy with the delays of another one.
     #[must_use]
-    pub fn delay_after(&self, failures: usize) -> DurationMs {
-        let index = failures
-            .saturating_sub(1)
-            .min(self.delays.len().saturating_sub(1));
-        self.delays.get(index).copied().unwrap_or_default()
+    pub fn with_delays_of(self, other: &Self) -> Self {
+        Self {
+            max_attempts: self.max_attempts,
+            jitter: self.jitter,
+            ..other.clone()
+        }
     }
 }
 
@@ -177,51 +192,34 @@ impl RetryPolicyBody {
         Ok(())
     }
 
-    /// The policy with all delays; what this one leaves open is that of `otherwise`.
+    /// The complete policy; what this one leaves open is as in `otherwise`.
     ///
     /// # Errors
     /// Those of [`Self::check`].
-    pub fn to_ladder(&self, otherwise: &RetryLadder) -> Result<RetryLadder, InvalidRequest> {
+    pub fn complete(&self, otherwise: &RetryDetails) -> Result<RetryDetails, InvalidRequest> {
         self.check()?;
         let delays = match (&self.delays, self.every, self.first) {
-            (Some(delays), _, _) => delays.clone(),
-            (_, Some(every), _) => vec![every],
-            (_, _, Some(first)) => growing(
-                first,
-                self.factor.unwrap_or(FACTOR),
-                self.max.unwrap_or(LONGEST),
-            ),
-            _ => otherwise.delays.clone(),
+            (None, None, None) => otherwise.clone(),
+            (_, _, Some(first)) => RetryDetails {
+                first: Some(first),
+                factor: self.factor.or(Some(FACTOR)),
+                max: self.max.or(Some(LONGEST)),
+                ..RetryDetails::default()
+            },
+            (delays, every, None) => RetryDetails {
+                delays: delays.clone().or_else(|| every.map(|every| vec![every])),
+                first: None,
+                factor: None,
+                max: None,
+                ..RetryDetails::default()
+            },
         };
-        Ok(RetryLadder {
+        Ok(RetryDetails {
             max_attempts: self.max_attempts.unwrap_or(otherwise.max_attempts),
-            delays,
             jitter: self.jitter.unwrap_or(otherwise.jitter),
+            ..delays
         })
     }
-}
-
-/// Delays that grow by a factor up to the longest one, at most 16. A fraction of a millisecond is rounded to the nearest
-/// one.
-fn growing(first: DurationMs, factor: f64, longest: DurationMs) -> Vec<DurationMs> {
-    // Durations have at most 48 bits, so a float holds them exactly.
-    #[allow(clippy::cast_precision_loss)]
-    let (first_ms, longest_ms) = (first.as_ms() as f64, longest.as_ms() as f64);
-    let mut delays = Vec::new();
-    let mut next_ms = first_ms;
-    while delays.len() < RETRY_DELAYS_MAX {
-        if next_ms >= longest_ms {
-            delays.push(longest);
-            break;
-        }
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        delays.push(DurationMs::saturating(next_ms.round() as u64));
-        if factor <= 1.0 {
-            break;
-        }
-        next_ms *= factor;
-    }
-    delays
 }
 
 #[cfg(test)]

@@ -10,12 +10,31 @@ pub const KEY_HASH_BYTES: usize = 12;
 /// Length of the hash of a group, in bytes.
 pub(crate) const GROUP_HASH_BYTES: usize = 8;
 
+/// How long each delay after a failure is, in ms.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RetrySteps {
+    /// The delay after the first failure, after the second one, and so on, up to [`RETRY_DELAYS_MAX`]; the last one is
+    /// repeated.
+    Listed(Vec<u64>),
+    /// The delay is multiplied by the factor after each failure, up to the longest one.
+    Growing {
+        /// The delay after the first failure.
+        first_ms: u64,
+        /// At least 1.
+        factor: f64,
+        /// The longest delay.
+        max_ms: u64,
+    },
+}
+
+/// A policy has no factor that is not a number.
+impl Eq for RetrySteps {}
+
 /// The delays before the next attempts of a job that has failed.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryDelays {
-    /// The delay after the first failure, after the second one, and so on, in ms, up to [`RETRY_DELAYS_MAX`]; the last one
-    /// is repeated.
-    pub steps_ms: Vec<u64>,
+    /// The delays without their random part.
+    pub steps: RetrySteps,
     /// The part of a delay, in thousandths, by which it may be longer or shorter at random; up to 1000.
     pub jitter_permille: u16,
 }

@@ -26,7 +26,7 @@ mod timer_slot;
 
 pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, Scope, Scopes};
 pub use extension::{
-    KEY_HASH_BYTES, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays,
+    KEY_HASH_BYTES, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays, RetrySteps,
 };
 pub use job::{
     Attributes, CONTENT_TYPE_ATTRIBUTE, DURATION_MS_MAX, Failures, InvalidJob, Job, KEY_ATTRIBUTE,

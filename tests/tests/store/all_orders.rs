@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use tidegate_core::{Failures, JobState, KeyHash, NativeOptions, NewJob, QueueKey, RetryPolicy};
-use tidegate_core::{RecordExtension, RetryDelays};
+use tidegate_core::{RecordExtension, RetryDelays, RetrySteps};
 use tidegate_store::{
     AckRequest, AfterFailure, Claim, FailRequest, IfExists, IfRunning, JobChange, KeyedJob,
     KeyedPublish, KeyedTerms, LeaseOutcome, LeasedJob, LoadSlotOutcome, MoveDueOutcome, NewDue,
@@ -207,7 +207,7 @@ impl OrderRun {
         let policy = RetryPolicy {
             max_attempts: ATTEMPTS_MAX,
             delays: RetryDelays {
-                steps_ms: vec![DELAY_MS],
+                steps: RetrySteps::Listed(vec![DELAY_MS]),
                 jitter_permille: 0,
             },
         };

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     JobId, JobState, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
-    RetryPolicy,
+    RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
     AckRequest, AfterFailure, Claim, DueTimes, FailOutcome, FailRequest, IfExists, IfRunning,
@@ -110,7 +110,7 @@ async fn bury(f: &StoreFixture, now_ms: u64) -> JobId {
     let policy = RetryPolicy {
         max_attempts: 3,
         delays: RetryDelays {
-            steps_ms: vec![1000],
+            steps: RetrySteps::Listed(vec![1000]),
             jitter_permille: 0,
         },
     };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::retry::RetryLadder;
+use crate::retry::RetryDetails;
 use crate::values::{AnswerDuration, AnswerTimestamp, DurationMs, TimestampMs};
 
 const LEASE: DurationMs = DurationMs::saturating(60_000);
@@ -16,7 +16,7 @@ pub struct PolicyDetails {
     #[schema(value_type = AnswerDuration)]
     pub lease: DurationMs,
     /// When failed jobs are retried.
-    pub retry: RetryLadder,
+    pub retry: RetryDetails,
     /// How long finished jobs stay with their keys: 0 by default.
     #[serde(rename = "retain_ms")]
     #[schema(value_type = AnswerDuration)]
@@ -44,7 +44,7 @@ impl Default for PolicyDetails {
     fn default() -> Self {
         Self {
             lease: LEASE,
-            retry: RetryLadder::default(),
+            retry: RetryDetails::default(),
             retain: DurationMs::ZERO,
             paused: false,
             paused_until: None,
@@ -76,10 +76,9 @@ mod tests {
             "lease_ms": 60_000,
             "retry": {
                 "max_attempts": 10,
-                "delays_ms": [
-                    1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000, 1_024_000,
-                    2_048_000, 3_600_000
-                ],
+                "first_ms": 1_000,
+                "factor": 2.0,
+                "max_ms": 3_600_000,
                 "jitter": 0.1,
             },
             "retain_ms": 0,

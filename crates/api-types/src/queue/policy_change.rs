@@ -9,7 +9,7 @@ use crate::field_change::FieldChange;
 use crate::input::{CheckedRequest, changed_object};
 use crate::limits::ConfigurableLimits;
 use crate::problem::InvalidRequest;
-use crate::retry::{RetryLadder, RetryPolicyBody};
+use crate::retry::{RetryDetails, RetryPolicyBody};
 use crate::values::{DurationMs, MaxAttempts, TimestampMs};
 
 /// A policy, or a change of it. `PUT` replaces the policy: what is absent has its default. `PATCH` merges as in RFC 7396:
@@ -115,11 +115,11 @@ impl RetryChange {
             || self.max == FieldChange::Reset
     }
 
-    fn apply_to(&self, current: &RetryLadder) -> Result<RetryLadder, InvalidRequest> {
-        let default = RetryLadder::default();
+    fn apply_to(&self, current: &RetryDetails) -> Result<RetryDetails, InvalidRequest> {
+        let default = RetryDetails::default();
         let mut base = current.clone();
         if self.resets_delays() {
-            base.delays = default.delays;
+            base = base.with_delays_of(&default);
         }
         if self.max_attempts == FieldChange::Reset {
             base.max_attempts = default.max_attempts;
@@ -127,7 +127,7 @@ impl RetryChange {
         if self.jitter == FieldChange::Reset {
             base.jitter = default.jitter;
         }
-        self.values().to_ladder(&base)
+        self.values().complete(&base)
     }
 }
 

@@ -1,4 +1,3 @@
-use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -7,68 +6,50 @@ fn policy(value: serde_json::Value) -> RetryPolicyBody {
     serde_json::from_value(value).unwrap()
 }
 
-fn delays_ms(value: serde_json::Value) -> Vec<u64> {
-    let ladder = policy(value).to_ladder(&RetryLadder::default()).unwrap();
-    ladder.delays.iter().map(|delay| delay.as_ms()).collect()
+/// The delays of a complete policy, as answers show them.
+fn shown(value: serde_json::Value) -> serde_json::Value {
+    let complete = policy(value).complete(&RetryDetails::default()).unwrap();
+    let mut shown = serde_json::to_value(complete).unwrap();
+    shown
+        .as_object_mut()
+        .unwrap()
+        .retain(|name, _| !["max_attempts", "jitter"].contains(&name.as_str()));
+    shown
 }
 
 #[test]
-fn each_way_becomes_a_list_of_delays() {
+fn each_way_to_give_delays_is_kept() {
+    let listed = json!({"delays": ["2m", "10m", "1h"]});
     assert_eq!(
-        delays_ms(json!({"delays": ["2m", "10m", 3_600_000]})),
-        [120_000, 600_000, 3_600_000]
-    );
-    assert_eq!(delays_ms(json!({"every": "30s"})), [30_000]);
-    assert_eq!(
-        delays_ms(json!({"first": "1s", "factor": 2, "max": "10s"})),
-        [1_000, 2_000, 4_000, 8_000, 10_000]
+        shown(listed),
+        json!({"delays_ms": [120_000, 600_000, 3_600_000]})
     );
     assert_eq!(
-        delays_ms(json!({"first": "1s", "factor": 1, "max": "1h"})),
-        [1_000]
+        shown(json!({"every": "30s"})),
+        json!({"delays_ms": [30_000]})
     );
-    assert_eq!(delays_ms(json!({"first": "1h"})), [3_600_000]);
+    let growing = |first, factor, max| json!({"first_ms": first, "factor": factor, "max_ms": max});
     assert_eq!(
-        delays_ms(json!({"first": 3, "factor": 1.5, "max": 8})),
-        [3, 5, 7, 8]
+        shown(json!({"first": "1s", "factor": 1.1, "max": "30d"})),
+        growing(1_000, 1.1, 2_592_000_000_u64)
     );
-    let default: Vec<u64> = RetryLadder::default()
-        .delays
-        .iter()
-        .map(|delay| delay.as_ms())
-        .collect();
-    assert_eq!(delays_ms(json!({})), default);
-    assert_eq!(delays_ms(json!({"first": "1s"})), default);
     assert_eq!(
-        (default.len(), default[0], default[11], default[12]),
-        (13, 1_000, 2_048_000, 3_600_000)
+        shown(json!({"first": "1h"})),
+        growing(3_600_000, 2.0, 3_600_000)
     );
-}
-
-#[test]
-fn at_most_16_delays_are_kept_and_the_last_one_repeats() {
-    let grown = delays_ms(json!({"first": "1s", "factor": 1.1, "max": "1h"}));
-    assert_eq!((grown.len(), grown[15]), (16, 4_177));
-    let ladder = policy(json!({"delays": ["1s", "2s"]}))
-        .to_ladder(&RetryLadder::default())
-        .unwrap();
-    let after = |failures| ladder.delay_after(failures).as_ms();
-    assert_eq!(
-        [after(0), after(1), after(2), after(3), after(4_095)],
-        [1_000, 1_000, 2_000, 2_000, 2_000]
-    );
+    assert_eq!(shown(json!({})), growing(1_000, 2.0, 3_600_000));
 }
 
 #[test]
 fn what_is_absent_is_as_in_the_policy_of_the_queue() {
     let of_queue = policy(json!({"max_attempts": 3, "every": "5s", "jitter": 0}))
-        .to_ladder(&RetryLadder::default())
+        .complete(&RetryDetails::default())
         .unwrap();
-    let ladder = policy(json!({"max_attempts": 4}))
-        .to_ladder(&of_queue)
+    let complete = policy(json!({"max_attempts": 4}))
+        .complete(&of_queue)
         .unwrap();
-    assert_eq!(ladder.max_attempts.get(), 4);
-    assert_eq!((ladder.delays, ladder.jitter), (of_queue.delays, 0.0));
+    assert_eq!(complete.max_attempts.get(), 4);
+    assert_eq!((complete.delays, complete.jitter), (of_queue.delays, 0.0));
     assert!(!policy(json!({"jitter": 0.5})).has_delays());
 }
 
@@ -93,7 +74,7 @@ fn contradictions_and_ranges_are_rejected() {
         (json!({"jitter": -0.1}), "jitter"),
     ] {
         let error = policy(value.clone())
-            .to_ladder(&RetryLadder::default())
+            .complete(&RetryDetails::default())
             .unwrap_err();
         assert_eq!(error.field.as_deref(), Some(field), "{value}: {error}");
     }
@@ -112,28 +93,17 @@ fn contradictions_and_ranges_are_rejected() {
 }
 
 #[test]
-fn answers_show_all_delays_in_ms() {
-    let ladder = policy(json!({"every": "30s", "max_attempts": 2}))
-        .to_ladder(&RetryLadder::default())
+fn answers_show_delays_in_ms() {
+    let complete = policy(json!({"every": "30s", "max_attempts": 2}))
+        .complete(&RetryDetails::default())
         .unwrap();
-    let json = serde_json::to_value(&ladder).unwrap();
+    let json = serde_json::to_value(&complete).unwrap();
     assert_eq!(
         json,
         json!({"max_attempts": 2, "delays_ms": [30_000], "jitter": 0.1})
     );
-    assert_eq!(serde_json::from_value::<RetryLadder>(json).unwrap(), ladder);
-}
-
-proptest! {
-    #[test]
-    fn growing_delays_never_shrink_and_keep_their_bounds(
-        first in 1_u64..10_000_000, factor in 1.0..1_000.0_f64, more in 0_u64..1_000_000_000,
-    ) {
-        let (first, longest) = (DurationMs::saturating(first), DurationMs::saturating(first + more));
-        let delays = growing(first, factor, longest);
-        prop_assert!((1..=RETRY_DELAYS_MAX).contains(&delays.len()));
-        prop_assert!(delays.is_sorted());
-        prop_assert_eq!(delays[0], first);
-        prop_assert!(delays[delays.len() - 1] <= longest);
-    }
+    assert_eq!(
+        serde_json::from_value::<RetryDetails>(json).unwrap(),
+        complete
+    );
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tidegate_core::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy};
+use tidegate_core::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy, RetrySteps};
 
 use super::instant;
 
@@ -17,7 +17,7 @@ pub(super) enum BadPolicyBody {
     NotAnObject,
     /// A policy has no such field.
     #[error(
-        "unknown field {0:?}: the fields are lease_ms, retry (with delays_ms, jitter, max_attempts), retain_ms, paused, paused_until, closed, max_jobs, max_running, keep_dead_ms"
+        "unknown field {0:?}: the fields are lease_ms, retry (with delays_ms, or first_ms, factor and max_ms; jitter, max_attempts), retain_ms, paused, paused_until, closed, max_jobs, max_running, keep_dead_ms"
     )]
     UnknownField(String),
     /// The value of a field has the wrong type.
@@ -50,21 +50,52 @@ pub(super) struct PolicyView {
 
 #[derive(Debug, Serialize)]
 struct RetryView {
-    delays_ms: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delays_ms: Option<Vec<u64>>,
+    #[serde(flatten)]
+    growing: Option<GrowingView>,
     jitter: f64,
     max_attempts: u16,
 }
 
+#[derive(Debug, Serialize)]
+struct GrowingView {
+    first_ms: u64,
+    factor: f64,
+    max_ms: u64,
+}
+
+impl From<&RetryPolicy> for RetryView {
+    fn from(retry: &RetryPolicy) -> Self {
+        let (delays_ms, growing) = match retry.delays.steps.clone() {
+            RetrySteps::Listed(delays) => (Some(delays), None),
+            RetrySteps::Growing {
+                first_ms,
+                factor,
+                max_ms,
+            } => {
+                let growing = GrowingView {
+                    first_ms,
+                    factor,
+                    max_ms,
+                };
+                (None, Some(growing))
+            }
+        };
+        Self {
+            delays_ms,
+            growing,
+            jitter: f64::from(retry.delays.jitter_permille) / 1000.0,
+            max_attempts: retry.max_attempts,
+        }
+    }
+}
+
 impl From<&QueuePolicy> for PolicyView {
     fn from(policy: &QueuePolicy) -> Self {
-        let retry = &policy.retry;
         Self {
             lease_ms: policy.lease_ms,
-            retry: RetryView {
-                delays_ms: retry.delays.steps_ms.clone(),
-                jitter: f64::from(retry.delays.jitter_permille) / 1000.0,
-                max_attempts: retry.max_attempts,
-            },
+            retry: RetryView::from(&policy.retry),
             retain_ms: policy.retain_ms,
             paused: policy.pause != Pause::No,
             paused_until: match policy.pause {
@@ -136,12 +167,21 @@ fn merge_retry(base: RetryPolicy, value: &Value) -> Result<RetryPolicy, BadPolic
         _ => return Err(wrong_type("retry", "an object")),
     };
     let mut retry = base;
+    let is_set = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+    if is_set("delays_ms") && ["first_ms", "factor", "max_ms"].into_iter().any(is_set) {
+        return Err(wrong_type(
+            "retry",
+            "an object with delays_ms, or with first_ms, factor and max_ms",
+        ));
+    }
     for (name, value) in fields {
         match name.as_str() {
             "delays_ms" => {
-                retry.delays.steps_ms =
-                    delays(value)?.unwrap_or_else(|| default.delays.steps_ms.clone())
+                let listed = delays(value)?.map(RetrySteps::Listed);
+                retry.delays.steps = listed.unwrap_or_else(|| default.delays.steps.clone());
             }
+            "first_ms" | "factor" | "max_ms" if is_set("delays_ms") => {}
+            "first_ms" | "factor" | "max_ms" => merge_growth(&mut retry.delays.steps, name, value)?,
             "jitter" => {
                 retry.delays.jitter_permille =
                     jitter(value)?.unwrap_or(default.delays.jitter_permille)
@@ -157,6 +197,39 @@ fn merge_retry(base: RetryPolicy, value: &Value) -> Result<RetryPolicy, BadPolic
         }
     }
     Ok(retry)
+}
+
+/// Changes one field of delays that grow. Delays that did not, grow as the default does otherwise.
+fn merge_growth(steps: &mut RetrySteps, name: &str, value: &Value) -> Result<(), BadPolicyBody> {
+    let default = RetryPolicy::default().delays.steps;
+    if matches!(steps, RetrySteps::Listed(_)) {
+        *steps = default.clone();
+    }
+    let (
+        RetrySteps::Growing {
+            first_ms,
+            factor,
+            max_ms,
+        },
+        RetrySteps::Growing {
+            first_ms: default_first_ms,
+            factor: default_factor,
+            max_ms: default_max_ms,
+        },
+    ) = (steps, default)
+    else {
+        return Ok(());
+    };
+    match name {
+        "first_ms" => *first_ms = integer("retry.first_ms", value)?.unwrap_or(default_first_ms),
+        "max_ms" => *max_ms = integer("retry.max_ms", value)?.unwrap_or(default_max_ms),
+        _ if value.is_null() => *factor = default_factor,
+        _ => {
+            let number = value.as_f64();
+            *factor = number.ok_or_else(|| wrong_type("retry.factor", "a number"))?;
+        }
+    }
+    Ok(())
 }
 
 fn delays(value: &Value) -> Result<Option<Vec<u64>>, BadPolicyBody> {
@@ -253,6 +326,7 @@ mod tests {
         for body in [
             "{}",
             r#"{"lease_ms":30000,"retry":{"delays_ms":[0,5],"jitter":0.333,"max_attempts":3},"retain_ms":1,"closed":true,"max_jobs":7,"max_running":5,"keep_dead_ms":1000}"#,
+            r#"{"retry":{"first_ms":1000,"factor":1.1,"max_ms":2592000000}}"#,
             r#"{"paused":true}"#,
             r#"{"paused_until":1795263000001}"#,
         ] {
@@ -273,7 +347,7 @@ mod tests {
         let merged = merged.unwrap();
         assert_eq!((merged.max_jobs, merged.closed), (None, true));
         assert_eq!(merged.lease_ms, 1000);
-        assert_eq!(merged.retry.delays.steps_ms, [5]);
+        assert_eq!(merged.retry.delays.steps, RetrySteps::Listed(vec![5]));
         assert_eq!(merged.retry.max_attempts, 10);
         assert_eq!(merged.retry.delays.jitter_permille, 1000);
     }
@@ -327,6 +401,18 @@ mod tests {
             (
                 r#"{"retry":{"delays_ms":["1s"]}}"#,
                 "retry.delays_ms should be an array",
+            ),
+            (
+                r#"{"retry":{"delays_ms":[5],"first_ms":5}}"#,
+                "retry should be an object with delays_ms, or with first_ms",
+            ),
+            (
+                r#"{"retry":{"first_ms":5000000}}"#,
+                "retry.max_ms should be from 5000000",
+            ),
+            (
+                r#"{"retry":{"factor":0.5}}"#,
+                "retry.factor should be from 1 to 1000",
             ),
             (r#"{"paused":1}"#, "paused should be true or false"),
             (

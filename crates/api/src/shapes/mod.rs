@@ -16,7 +16,7 @@ pub(crate) use content::{
 pub(crate) use duration::duration_text;
 pub(crate) use explanation::{OVERDUE_MS, explain};
 pub(crate) use job::{details, listed_details, stored_change, stored_if_running};
-pub(crate) use policy::{policy_details, stored_policy};
+pub(crate) use policy::{policy_details, stored_delays, stored_policy};
 pub(crate) use queue::queue_view;
 pub(crate) use scope::stored_scope;
 pub(crate) use selection::{act_criteria, list_criteria, stored_act};

@@ -2,25 +2,15 @@
 
 use tidegate_api_types::problem::InvalidRequest;
 use tidegate_api_types::queue::PolicyDetails;
-use tidegate_api_types::retry::RetryLadder;
+use tidegate_api_types::retry::RetryDetails;
 use tidegate_api_types::values::{DurationMs, MaxAttempts, TimestampMs};
-use tidegate_core::{Pause, QueuePolicy, RetryDelays, RetryPolicy};
+use tidegate_core::{Pause, QueuePolicy, RetryDelays, RetryPolicy, RetrySteps};
 
 /// What is shown of a policy.
 pub(crate) fn policy_details(policy: &QueuePolicy) -> PolicyDetails {
-    let delays = &policy.retry.delays;
-    let attempts = MaxAttempts::try_from(u64::from(policy.retry.max_attempts));
     PolicyDetails {
         lease: DurationMs::saturating(policy.lease_ms),
-        retry: RetryLadder {
-            max_attempts: attempts.unwrap_or_default(),
-            delays: delays
-                .steps_ms
-                .iter()
-                .map(|ms| DurationMs::saturating(*ms))
-                .collect(),
-            jitter: f64::from(delays.jitter_permille) / 1000.0,
-        },
+        retry: retry_details(&policy.retry),
         retain: DurationMs::saturating(policy.retain_ms),
         paused: policy.pause != Pause::No,
         paused_until: match policy.pause {
@@ -34,6 +24,50 @@ pub(crate) fn policy_details(policy: &QueuePolicy) -> PolicyDetails {
     }
 }
 
+fn retry_details(policy: &RetryPolicy) -> RetryDetails {
+    let attempts = MaxAttempts::try_from(u64::from(policy.max_attempts));
+    let mut details = RetryDetails {
+        max_attempts: attempts.unwrap_or_default(),
+        delays: None,
+        first: None,
+        factor: None,
+        max: None,
+        jitter: f64::from(policy.delays.jitter_permille) / 1000.0,
+    };
+    match &policy.delays.steps {
+        RetrySteps::Listed(delays) => {
+            let delays = delays.iter().map(|ms| DurationMs::saturating(*ms));
+            details.delays = Some(delays.collect());
+        }
+        RetrySteps::Growing {
+            first_ms,
+            factor,
+            max_ms,
+        } => {
+            details.first = Some(DurationMs::saturating(*first_ms));
+            details.factor = Some(*factor);
+            details.max = Some(DurationMs::saturating(*max_ms));
+        }
+    }
+    details
+}
+
+/// The delays of a complete retry policy.
+pub(crate) fn stored_delays(retry: &RetryDetails) -> RetryDelays {
+    let or_zero = |delay: Option<DurationMs>| delay.unwrap_or_default().as_ms();
+    RetryDelays {
+        steps: match &retry.delays {
+            Some(delays) => RetrySteps::Listed(delays.iter().map(|it| it.as_ms()).collect()),
+            None => RetrySteps::Growing {
+                first_ms: or_zero(retry.first),
+                factor: retry.factor.unwrap_or(1.0),
+                max_ms: or_zero(retry.max),
+            },
+        },
+        jitter_permille: (retry.jitter * 1000.0).round() as u16,
+    }
+}
+
 /// The policy that a client wants.
 ///
 /// # Errors
@@ -42,15 +76,7 @@ pub(crate) fn stored_policy(wanted: &PolicyDetails) -> Result<QueuePolicy, Inval
     let policy = QueuePolicy {
         lease_ms: wanted.lease.as_ms(),
         retry: RetryPolicy {
-            delays: RetryDelays {
-                steps_ms: wanted
-                    .retry
-                    .delays
-                    .iter()
-                    .map(|delay| delay.as_ms())
-                    .collect(),
-                jitter_permille: (wanted.retry.jitter * 1000.0).round() as u16,
-            },
+            delays: stored_delays(&wanted.retry),
             max_attempts: wanted.retry.max_attempts.get(),
         },
         retain_ms: wanted.retain.as_ms(),

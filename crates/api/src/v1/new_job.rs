@@ -2,7 +2,7 @@
 
 use tidegate_api_types::limits::DUE_MS_MAX;
 use tidegate_api_types::publish::{DueTime, JobOptions};
-use tidegate_api_types::retry::{RetryLadder, RetryPolicyBody};
+use tidegate_api_types::retry::{RetryDetails, RetryPolicyBody};
 use tidegate_api_types::values::{IfExistsOption, JobAttributes, JobPayload};
 use tidegate_core::{
     DURATION_MS_MAX, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
@@ -10,9 +10,9 @@ use tidegate_core::{
 use tidegate_store::{IdempotencyKey, IfExists, KeyedJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::shapes::stored_attributes;
+use crate::shapes::{stored_attributes, stored_delays};
 
-/// What the checks of requests let through can be stored.
+/// Each time of a valid request can be stored.
 const _: () = assert!(DUE_MS_MAX == DURATION_MS_MAX);
 
 /// Whether a job is published with a key of some kind.
@@ -86,11 +86,8 @@ fn retry_delays(retry: &RetryPolicyBody) -> Option<RetryDelays> {
     if !retry.has_delays() && retry.jitter.is_none() {
         return None;
     }
-    let ladder = retry.to_ladder(&RetryLadder::default()).ok()?;
-    Some(RetryDelays {
-        steps_ms: ladder.delays.iter().map(|delay| delay.as_ms()).collect(),
-        jitter_permille: (ladder.jitter * 1000.0).round() as u16,
-    })
+    let complete = retry.complete(&RetryDetails::default()).ok()?;
+    Some(stored_delays(&complete))
 }
 
 /// A hash of all that a request asks for, except for its idempotency key.

@@ -2,11 +2,17 @@
 //!
 //! A length byte, then fields in this order, each with a letter: `K` hash of the key (12 bytes), `G` hash of the group
 //! (8), `L` lease in ms (4), `A` most attempts (2), `R` retry delays (number of delays in one byte, jitter in
-//! thousandths in two, 6 bytes a delay in ms), `T` how long the job is kept once it is done, in ms (4). Numbers are big-endian. The seal
+//! thousandths in two, 6 bytes a delay in ms; or, if the number is 255, the first delay in 6 bytes, the factor as a double,
+//! and the longest delay in 6), `T` how long the job is kept once it is done, in ms (4). Numbers are big-endian. The seal
 //! of the payload covers the extension.
 
 use super::bad_record::InvalidRecord;
-use crate::extension::{RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays};
+use crate::extension::{
+    RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays, RetrySteps,
+};
+
+/// Stands for the number of delays if they grow.
+const GROWING: u8 = 255;
 
 impl RecordExtension {
     /// Appends the encoded extension to `record`. At most 136 bytes; delays after the 16th are left out.
@@ -60,16 +66,30 @@ impl RecordExtension {
 }
 
 impl RetryDelays {
-    /// The delays as they are stored, and as scripts take them: their number in one byte, the jitter in two, then 6 bytes
-    /// for each delay.
+    /// The delays as they are stored, and as scripts take them.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let delays = &self.steps_ms[..self.steps_ms.len().min(RETRY_DELAYS_MAX)];
-        let mut bytes = vec![delays.len() as u8];
-        bytes.extend_from_slice(&self.jitter_permille.to_be_bytes());
-        for delay_ms in delays {
-            let delay_ms = (*delay_ms).min(RETRY_DELAY_MS_MAX);
-            bytes.extend_from_slice(&delay_ms.to_be_bytes()[2..]);
+        let mut bytes = Vec::new();
+        match &self.steps {
+            RetrySteps::Listed(delays) => {
+                let delays = &delays[..delays.len().min(RETRY_DELAYS_MAX)];
+                bytes.push(delays.len() as u8);
+                bytes.extend_from_slice(&self.jitter_permille.to_be_bytes());
+                for delay_ms in delays {
+                    bytes.extend_from_slice(&delay_bytes(*delay_ms));
+                }
+            }
+            RetrySteps::Growing {
+                first_ms,
+                factor,
+                max_ms,
+            } => {
+                bytes.push(GROWING);
+                bytes.extend_from_slice(&self.jitter_permille.to_be_bytes());
+                bytes.extend_from_slice(&delay_bytes(*first_ms));
+                bytes.extend_from_slice(&factor.to_be_bytes());
+                bytes.extend_from_slice(&delay_bytes(*max_ms));
+            }
         }
         bytes
     }
@@ -77,16 +97,32 @@ impl RetryDelays {
     fn take(fields: &mut &[u8]) -> Result<Self, InvalidRecord> {
         let [number] = take(fields)?;
         let jitter_permille = u16::from_be_bytes(take(fields)?);
-        let mut steps_ms = Vec::new();
-        for _ in 0..number {
-            let delay: [u8; 6] = take(fields)?;
-            steps_ms.push(delay.iter().fold(0, |ms, byte| ms << 8 | u64::from(*byte)));
-        }
+        let steps = match number {
+            GROWING => RetrySteps::Growing {
+                first_ms: take_delay(fields)?,
+                factor: f64::from_be_bytes(take(fields)?),
+                max_ms: take_delay(fields)?,
+            },
+            number => {
+                let delays = (0..number).map(|_| take_delay(fields));
+                RetrySteps::Listed(delays.collect::<Result<_, _>>()?)
+            }
+        };
         Ok(Self {
-            steps_ms,
+            steps,
             jitter_permille,
         })
     }
+}
+
+fn delay_bytes(delay_ms: u64) -> [u8; 6] {
+    let [_, _, bytes @ ..] = delay_ms.min(RETRY_DELAY_MS_MAX).to_be_bytes();
+    bytes
+}
+
+fn take_delay(fields: &mut &[u8]) -> Result<u64, InvalidRecord> {
+    let bytes: [u8; 6] = take(fields)?;
+    Ok(bytes.iter().fold(0, |ms, byte| ms << 8 | u64::from(*byte)))
 }
 
 fn field(record: &mut Vec<u8>, letter: u8, value: Option<&[u8]>) {
@@ -116,7 +152,7 @@ mod tests {
             lease_ms: Some(86_400_000),
             max_attempts: Some(10),
             retry: Some(RetryDelays {
-                steps_ms: vec![120_000, 600_000, RETRY_DELAY_MS_MAX],
+                steps: RetrySteps::Listed(vec![120_000, 600_000, RETRY_DELAY_MS_MAX]),
                 jitter_permille: 100,
             }),
             retain_ms: Some(604_800_000),
@@ -136,7 +172,18 @@ mod tests {
             ..RecordExtension::default()
         };
         assert_eq!(encoded(&key).len(), 14);
-        for extension in [full(), key, RecordExtension::default()] {
+        let growing = RecordExtension {
+            retry: Some(RetryDelays {
+                steps: RetrySteps::Growing {
+                    first_ms: 1000,
+                    factor: 1.1,
+                    max_ms: RETRY_DELAY_MS_MAX,
+                },
+                jitter_permille: 0,
+            }),
+            ..full()
+        };
+        for extension in [full(), growing, key, RecordExtension::default()] {
             let mut bytes = encoded(&extension);
             let length = bytes.len();
             bytes.extend_from_slice(b"payload");
@@ -148,7 +195,7 @@ mod tests {
     fn the_longest_extension_fits_its_length_byte() {
         let longest = RecordExtension {
             retry: Some(RetryDelays {
-                steps_ms: vec![u64::MAX; 20],
+                steps: RetrySteps::Listed(vec![u64::MAX; 20]),
                 jitter_permille: 1000,
             }),
             ..full()
@@ -156,7 +203,10 @@ mod tests {
         let bytes = encoded(&longest);
         assert_eq!(bytes.len(), 136);
         let (read, _) = RecordExtension::decode(&bytes).unwrap();
-        assert_eq!(read.retry.unwrap().steps_ms, [RETRY_DELAY_MS_MAX; 16]);
+        assert_eq!(
+            read.retry.unwrap().steps,
+            RetrySteps::Listed(vec![RETRY_DELAY_MS_MAX; 16])
+        );
     }
 
     #[test]

@@ -107,6 +107,7 @@ impl Pause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::extension::RetrySteps;
 
     #[test]
     fn the_defaults_are_the_documented_ones() {
@@ -114,9 +115,12 @@ mod tests {
         assert_eq!(policy.check(), Ok(()));
         assert_eq!(policy.lease_ms, 60_000);
         let retry = &policy.retry;
-        assert_eq!(retry.delays.steps_ms.len(), 13);
-        assert_eq!(retry.delays.steps_ms[..3], [1000, 2000, 4000]);
-        assert_eq!(retry.delays.steps_ms.last(), Some(&3_600_000));
+        let doubled = RetrySteps::Growing {
+            first_ms: 1000,
+            factor: 2.0,
+            max_ms: 3_600_000,
+        };
+        assert_eq!(retry.delays.steps, doubled);
         assert_eq!(
             (retry.delays.jitter_permille, retry.max_attempts),
             (100, 10)
@@ -166,18 +170,6 @@ mod tests {
             Err("keep_dead_ms")
         );
         assert_eq!(
-            rejected(|policy| policy.retry.delays.steps_ms.clear()),
-            Err("retry.delays_ms")
-        );
-        assert_eq!(
-            rejected(|policy| policy.retry.delays.steps_ms = vec![1; 17]),
-            Err("retry.delays_ms")
-        );
-        assert_eq!(
-            rejected(|policy| policy.retry.delays.steps_ms = vec![u64::MAX]),
-            Err("retry.delays_ms")
-        );
-        assert_eq!(
             rejected(|policy| policy.retry.delays.jitter_permille = 1001),
             Err("retry.jitter")
         );
@@ -185,6 +177,34 @@ mod tests {
             rejected(|policy| policy.retry.max_attempts = 0),
             Err("retry.max_attempts")
         );
+    }
+
+    #[test]
+    fn retry_delays_out_of_their_bounds_are_named() {
+        let with_steps = |steps| {
+            let mut policy = QueuePolicy::default();
+            policy.retry.delays.steps = steps;
+            policy.check().map_err(|error| error.field)
+        };
+        for delays in [vec![], vec![1; 17], vec![u64::MAX]] {
+            let listed = with_steps(RetrySteps::Listed(delays));
+            assert_eq!(listed, Err("retry.delays_ms"));
+        }
+        for (first_ms, factor, max_ms, expected) in [
+            (1, 1.0, 1, Ok(())),
+            (0, 2.0, 1, Err("retry.first_ms")),
+            (2, 2.0, 1, Err("retry.max_ms")),
+            (1, 2.0, u64::MAX, Err("retry.max_ms")),
+            (1, 0.9, 1, Err("retry.factor")),
+            (1, f64::NAN, 1, Err("retry.factor")),
+        ] {
+            let growing = with_steps(RetrySteps::Growing {
+                first_ms,
+                factor,
+                max_ms,
+            });
+            assert_eq!(growing, expected);
+        }
     }
 
     #[test]

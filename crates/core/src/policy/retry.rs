@@ -1,17 +1,19 @@
 //! The retry policy: delays and a number of attempts.
 
 use super::bounds::{InvalidPolicy, within};
-use crate::extension::{RETRY_DELAYS_MAX, RetryDelays};
+use crate::extension::{RETRY_DELAYS_MAX, RetryDelays, RetrySteps};
 
 /// Maximum of a delay, in ms: 30 d.
 const DELAY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1000;
 /// Maximum of [`RetryPolicy::max_attempts`]: a record has 12 bits for the number of failures.
 const ATTEMPTS_MAX: u16 = 4095;
+/// Maximum of the factor of growing delays.
+const FACTOR_MAX: f64 = 1000.0;
 
 /// When failed jobs are retried, and how often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// The delays, at least one. Default: 1 s, doubled each time, up to 1 h, with a jitter of 100 thousandths.
+    /// The delays. Default: 1 s, doubled each time, up to 1 h, with a jitter of 100 thousandths.
     pub delays: RetryDelays,
     /// The number of attempts after which a job is dead, at least 1. Default: 10.
     pub max_attempts: u16,
@@ -21,7 +23,11 @@ impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             delays: RetryDelays {
-                steps_ms: doubled(1000, 3_600_000),
+                steps: RetrySteps::Growing {
+                    first_ms: 1000,
+                    factor: 2.0,
+                    max_ms: 3_600_000,
+                },
                 jitter_permille: 100,
             },
             max_attempts: 10,
@@ -32,14 +38,7 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Checks the bounds of all values.
     pub(super) fn check(&self) -> Result<(), InvalidPolicy> {
-        let delays = &self.delays.steps_ms;
-        let are_valid = delays.iter().all(|delay_ms| *delay_ms <= DELAY_MS_MAX);
-        if !are_valid || !(1..=RETRY_DELAYS_MAX).contains(&delays.len()) {
-            return Err(InvalidPolicy {
-                field: "retry.delays_ms",
-                bounds: format!("1 to {RETRY_DELAYS_MAX} integers from 0 to {DELAY_MS_MAX}"),
-            });
-        }
+        check_steps(&self.delays.steps)?;
         if self.delays.jitter_permille > 1000 {
             return Err(InvalidPolicy {
                 field: "retry.jitter",
@@ -51,9 +50,32 @@ impl RetryPolicy {
     }
 }
 
-/// Delays from `first_ms`, each twice the one before, up to and including `max_ms`.
-fn doubled(first_ms: u64, max_ms: u64) -> Vec<u64> {
-    let below_max = |delay_ms: &u64| *delay_ms < max_ms;
-    let doubling = std::iter::successors(Some(first_ms), |delay_ms| Some(delay_ms * 2));
-    doubling.take_while(below_max).chain([max_ms]).collect()
+fn check_steps(steps: &RetrySteps) -> Result<(), InvalidPolicy> {
+    match steps {
+        RetrySteps::Listed(delays) => {
+            let are_valid = delays.iter().all(|delay_ms| *delay_ms <= DELAY_MS_MAX);
+            if are_valid && (1..=RETRY_DELAYS_MAX).contains(&delays.len()) {
+                return Ok(());
+            }
+            Err(InvalidPolicy {
+                field: "retry.delays_ms",
+                bounds: format!("1 to {RETRY_DELAYS_MAX} integers from 0 to {DELAY_MS_MAX}"),
+            })
+        }
+        RetrySteps::Growing {
+            first_ms,
+            factor,
+            max_ms,
+        } => {
+            within("retry.first_ms", *first_ms, 1, DELAY_MS_MAX)?;
+            within("retry.max_ms", *max_ms, *first_ms, DELAY_MS_MAX)?;
+            if (1.0..=FACTOR_MAX).contains(factor) {
+                return Ok(());
+            }
+            Err(InvalidPolicy {
+                field: "retry.factor",
+                bounds: format!("from 1 to {FACTOR_MAX}"),
+            })
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! The stored text of a policy: a version, and the fields that differ from the defaults, such as
-//! `1 lease_ms=30000 delays_ms=1000,5000 paused max_jobs=1000`.
+//! `1 lease_ms=30000 delays_ms=1000,5000 paused max_jobs=1000`. Growing delays are `growing=FIRST_MS,FACTOR,MAX_MS`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::queue_policy::{Pause, QueuePolicy};
+use crate::extension::RetrySteps;
 
 /// The version of the text. A field that earlier releases do not know needs a new one: they must not apply a part of a
 /// policy.
@@ -34,10 +35,8 @@ impl fmt::Display for QueuePolicy {
         number("jitter_permille", jitter.0.into(), jitter.1.into())?;
         let attempts = (retry.max_attempts, of_default.max_attempts);
         number("max_attempts", attempts.0.into(), attempts.1.into())?;
-        if retry.delays.steps_ms != of_default.delays.steps_ms {
-            let delays = retry.delays.steps_ms.iter().map(u64::to_string);
-            let delays: Vec<String> = delays.collect();
-            write!(out, " delays_ms={}", delays.join(","))?;
+        if retry.delays.steps != of_default.delays.steps {
+            write_steps(out, &retry.delays.steps)?;
         }
         match self.pause {
             Pause::No => {}
@@ -57,6 +56,20 @@ impl fmt::Display for QueuePolicy {
             Some(kept_ms) => write!(out, " keep_dead_ms={kept_ms}"),
             None => Ok(()),
         }
+    }
+}
+
+fn write_steps(out: &mut fmt::Formatter<'_>, steps: &RetrySteps) -> fmt::Result {
+    match steps {
+        RetrySteps::Listed(delays) => {
+            let delays: Vec<String> = delays.iter().map(u64::to_string).collect();
+            write!(out, " delays_ms={}", delays.join(","))
+        }
+        RetrySteps::Growing {
+            first_ms,
+            factor,
+            max_ms,
+        } => write!(out, " growing={first_ms},{factor},{max_ms}"),
     }
 }
 
@@ -95,7 +108,17 @@ impl QueuePolicy {
             Some(("max_attempts", value)) => self.retry.max_attempts = value.parse().ok()?,
             Some(("delays_ms", value)) => {
                 let delays = value.split(',').map(str::parse);
-                self.retry.delays.steps_ms = delays.collect::<Result<_, _>>().ok()?;
+                let delays = delays.collect::<Result<_, _>>().ok()?;
+                self.retry.delays.steps = RetrySteps::Listed(delays);
+            }
+            Some(("growing", value)) => {
+                let (first, rest) = value.split_once(',')?;
+                let (factor, max) = rest.split_once(',')?;
+                self.retry.delays.steps = RetrySteps::Growing {
+                    first_ms: first.parse().ok()?,
+                    factor: factor.parse().ok()?,
+                    max_ms: max.parse().ok()?,
+                };
             }
             Some(("paused_until", value)) => self.pause = Pause::Until(value.parse().ok()?),
             Some(("max_jobs", value)) => self.max_jobs = Some(value.parse().ok()?),
@@ -116,15 +139,24 @@ mod tests {
     use super::*;
     use crate::extension::RetryDelays;
 
+    fn steps() -> impl Strategy<Value = RetrySteps> {
+        let listed = prop::collection::vec(0..100_000u64, 1..=16);
+        let growing = (1..100_000u64, 1.0..1000.0, 0..100_000u64);
+        prop_oneof![
+            listed.prop_map(RetrySteps::Listed),
+            growing.prop_map(|(first_ms, factor, more_ms)| RetrySteps::Growing {
+                first_ms,
+                factor,
+                max_ms: first_ms + more_ms,
+            })
+        ]
+    }
+
     fn policies() -> impl Strategy<Value = QueuePolicy> {
-        let retry = (
-            prop::collection::vec(0..100_000u64, 1..=16),
-            0..=1000u16,
-            1..=4095u16,
-        );
-        let retry = retry.prop_map(|(steps_ms, jitter_permille, max_attempts)| RetryPolicy {
+        let retry = (steps(), 0..=1000u16, 1..=4095u16);
+        let retry = retry.prop_map(|(steps, jitter_permille, max_attempts)| RetryPolicy {
             delays: RetryDelays {
-                steps_ms,
+                steps,
                 jitter_permille,
             },
             max_attempts,
@@ -191,7 +223,10 @@ mod tests {
         assert_eq!(QueuePolicy::default().to_string(), "1");
         let text = "1 lease_ms=30000 delays_ms=1000,5000 paused max_jobs=1000";
         let policy: QueuePolicy = text.parse().unwrap();
-        assert_eq!(policy.retry.delays.steps_ms, [1000, 5000]);
+        assert_eq!(
+            policy.retry.delays.steps,
+            RetrySteps::Listed(vec![1000, 5000])
+        );
         assert_eq!(policy.max_jobs, Some(1000));
         assert_eq!(policy.to_string(), text);
     }
@@ -215,6 +250,13 @@ mod tests {
             "1 unknown=5",
             "1 closed=1",
             "1 delays_ms=",
+            "1 growing=1000,2,3600000",
+            "1 growing=1000,1.10,3600000",
+            "1 growing=1000,NaN,3600000",
+            "1 growing=1000,0.5,3600000",
+            "1 growing=1000,2,999",
+            "1 growing=0,2,999",
+            "1 growing=1000,2",
             "paused",
         ] {
             assert_eq!(text.parse::<QueuePolicy>(), Err(UnreadablePolicy), "{text}");

@@ -5,7 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule, ScheduleRule, TickTimes};
-use tidegate_core::{KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays};
+use tidegate_core::{
+    KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays, RetrySteps,
+};
 
 use super::ScheduleKey;
 
@@ -105,7 +107,7 @@ impl<'de> Deserialize<'de> for BodyText {
 }
 
 /// The job that a schedule publishes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledJob {
     body: BodyText,
     attributes: Vec<(String, String)>,
@@ -114,6 +116,9 @@ pub struct ScheduledJob {
     lease_ms: Option<u32>,
     max_attempts: Option<u16>,
     retry_ms: Option<Vec<u64>>,
+    /// The first delay, the factor and the longest delay, if delays grow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_growing: Option<(u64, f64, u64)>,
     jitter_permille: Option<u16>,
     retain_ms: Option<u32>,
 }
@@ -123,6 +128,15 @@ impl ScheduledJob {
     #[must_use]
     pub fn new(job: &NewJob) -> Self {
         let options = job.native.as_deref().cloned().unwrap_or_default().extension;
+        let (retry_ms, retry_growing) = match options.retry.as_ref().map(|retry| &retry.steps) {
+            Some(RetrySteps::Listed(delays)) => (Some(delays.clone()), None),
+            Some(RetrySteps::Growing {
+                first_ms,
+                factor,
+                max_ms,
+            }) => (None, Some((*first_ms, *factor, *max_ms))),
+            None => (None, None),
+        };
         Self {
             body: BodyText(job.body.to_vec()),
             attributes: job.attributes.clone(),
@@ -130,7 +144,8 @@ impl ScheduledJob {
             ttl_ms: job.ttl_ms,
             lease_ms: options.lease_ms,
             max_attempts: options.max_attempts,
-            retry_ms: options.retry.as_ref().map(|retry| retry.steps_ms.clone()),
+            retry_ms,
+            retry_growing,
             jitter_permille: options.retry.map(|retry| retry.jitter_permille),
             retain_ms: options.retain_ms,
         }
@@ -141,8 +156,15 @@ impl ScheduledJob {
         let mut attributes = self.attributes.clone();
         attributes.push((SCHEDULE_ATTRIBUTE.to_owned(), schedule.name.clone()));
         attributes.push((TICK_ATTRIBUTE.to_owned(), tick_ms.to_string()));
-        let retry = self.retry_ms.clone().map(|steps_ms| RetryDelays {
-            steps_ms,
+        let listed = self.retry_ms.clone().map(RetrySteps::Listed);
+        let growing = self.retry_growing;
+        let growing = growing.map(|(first_ms, factor, max_ms)| RetrySteps::Growing {
+            first_ms,
+            factor,
+            max_ms,
+        });
+        let retry = listed.or(growing).map(|steps| RetryDelays {
+            steps,
             jitter_permille: self.jitter_permille.unwrap_or_default(),
         });
         NewJob {

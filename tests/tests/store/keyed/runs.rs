@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_core::RetryDelays;
 use tidegate_core::{Failures, JobState, RetryPolicy};
+use tidegate_core::{RetryDelays, RetrySteps};
 use tidegate_store::{
     AfterFailure, CancelOutcome, ChangeOutcome, Claim, FailOutcome, FailRequest, FailureEffect,
     IfExists, IfRunning, JobChange, KeyedJob, KeyedOutcome, KeyedPublish, KeyedTerms, LeaseLength,
@@ -20,7 +20,7 @@ fn policy() -> RetryPolicy {
     RetryPolicy {
         max_attempts: 3,
         delays: RetryDelays {
-            steps_ms: vec![1000, 5000],
+            steps: RetrySteps::Listed(vec![1000, 5000]),
             jitter_permille: 0,
         },
     }
@@ -287,7 +287,7 @@ async fn jitter_makes_a_delay_longer_and_never_shorter() {
         let native = new.job.native.as_mut().unwrap();
         native.extension.max_attempts = Some(100);
         native.extension.retry = Some(RetryDelays {
-            steps_ms: vec![1000],
+            steps: RetrySteps::Listed(vec![1000]),
             jitter_permille: 1000,
         });
     };
@@ -309,6 +309,41 @@ async fn jitter_makes_a_delay_longer_and_never_shorter() {
     );
     assert!(delays.iter().any(|ms| *ms < 1500), "{delays:?}");
     assert!(delays.iter().any(|ms| *ms > 1500), "{delays:?}");
+}
+
+/// The rule is stored, so the number of failures does not limit the growth. Retention is behind it in the record.
+#[tokio::test]
+async fn delays_grow_up_to_the_longest_one_however_many_failures_it_takes() {
+    let f = fixture().await;
+    let growing = |new: &mut KeyedJob| {
+        let native = new.job.native.as_mut().unwrap();
+        native.extension.max_attempts = Some(100);
+        native.extension.retain_ms = Some(5000);
+        native.extension.retry = Some(RetryDelays {
+            steps: RetrySteps::Growing {
+                first_ms: 1000,
+                factor: 1.1,
+                max_ms: 30_000,
+            },
+            jitter_permille: 0,
+        });
+    };
+    f.publish_a(START, growing).await;
+    let (mut now_ms, mut delays) = (START, Vec::new());
+    for _ in 0..40 {
+        let (leased, _) = f.lease_one(now_ms).await;
+        let failed = f.fail(now_ms, leased, AfterFailure::RetryAsConfigured);
+        let FailOutcome::Retry { due_at_ms } = failed.await else {
+            panic!("attempts are left");
+        };
+        delays.push(due_at_ms - now_ms);
+        now_ms = due_at_ms;
+        f.move_due(now_ms).await;
+    }
+    let expected = (0..40).map(|failures| (1000.0 * 1.1_f64.powi(failures)).round() as u64);
+    let expected: Vec<u64> = expected.map(|delay_ms| delay_ms.min(30_000)).collect();
+    assert_eq!(delays, expected);
+    assert_eq!(delays.last(), Some(&30_000));
 }
 
 /// A job that was revived and died again has its old hint at the head of the dead letter.

@@ -2,7 +2,7 @@
 
 use std::iter::repeat;
 
-use tidegate_core::{JobId, JobState, RetryDelays, RetryPolicy};
+use tidegate_core::{JobId, JobState, RetryDelays, RetryPolicy, RetrySteps};
 use tidegate_store::{
     AckOutcome, AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, LeaseLength, LeasedJob,
     NewResult, ReleaseOutcome, ReserveOptions,
@@ -19,7 +19,7 @@ fn policy() -> RetryPolicy {
     RetryPolicy {
         max_attempts: 3,
         delays: RetryDelays {
-            steps_ms: vec![1000, 5000],
+            steps: RetrySteps::Listed(vec![1000, 5000]),
             jitter_permille: 0,
         },
     }

@@ -22,6 +22,7 @@ fn delays_ms(policy: &PolicyDetails) -> Vec<u64> {
         .retry
         .delays
         .iter()
+        .flatten()
         .map(|delay| delay.as_ms())
         .collect()
 }
@@ -101,13 +102,18 @@ fn parts_of_a_retry_policy_are_merged() {
         (0.1, vec![120_000, 600_000])
     );
     for name in ["delays", "every", "first", "factor", "max"] {
-        let delays = patched(&policy, &json!({"retry": {name: null}}));
-        assert_eq!(
-            (delays.retry.max_attempts.get(), delays_ms(&delays).len()),
-            (3, 13),
-            "{name}"
-        );
+        let reset = patched(&policy, &json!({"retry": {name: null}}));
+        let expected = policy
+            .retry
+            .clone()
+            .with_delays_of(&RetryDetails::default());
+        assert_eq!(reset.retry, expected, "{name}");
     }
+    let growing = patched(&policy, &json!({"retry": {"first": "2s", "factor": 1.5}}));
+    assert_eq!(
+        serde_json::to_value(&growing.retry).unwrap(),
+        json!({"max_attempts": 3, "first_ms": 2_000, "factor": 1.5, "max_ms": 3_600_000, "jitter": 0.0})
+    );
     let replaced = patched(
         &policy,
         &json!({"retry": {"delays": null, "every": "1s", "max_attempts": null}}),

@@ -7,6 +7,7 @@ use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_api_types::job::{JobExplanation, JobFilter};
+use tidegate_api_types::retry::RetryDetails;
 use tidegate_api_types::values::{StateName, TimestampMs};
 use tidegate_core::{Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
@@ -192,12 +193,22 @@ fn actions(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
 
 fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
     let policy = policy_details(&pool.policy(queue));
-    let delays = policy
-        .retry
-        .delays
-        .iter()
-        .map(|delay| text::duration(delay.as_ms()));
-    let delays: Vec<String> = delays.collect();
+    let delays = match &policy.retry {
+        RetryDetails {
+            first: Some(first),
+            factor: Some(factor),
+            max: Some(max),
+            ..
+        } => {
+            let (first, max) = (text::duration(first.as_ms()), text::duration(max.as_ms()));
+            format!("{first}, then × {factor} up to {max}")
+        }
+        listed => {
+            let delays = listed.delays.iter().flatten();
+            let delays: Vec<String> = delays.map(|it| text::duration(it.as_ms())).collect();
+            delays.join(", ")
+        }
+    };
     let yes_no = |value| if value { "yes" } else { "no" };
     // A pause that has ended stays in the policy.
     let is_paused = pool.is_paused(queue);
@@ -213,7 +224,7 @@ fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
             dt { "Lanes" } dd { (pool.lanes.open(queue)) }
             dt { "Lease" } dd { (text::duration(policy.lease.as_ms())) }
             dt { "Attempts" } dd { (policy.retry.max_attempts.get()) }
-            dt { "Retry delays" } dd { (delays.join(", ")) }
+            dt { "Retry delays" } dd { (delays) }
             dt { "Jobs at most" } dd { @match policy.max_jobs { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Running at most" } dd { @match policy.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Done jobs are kept" } dd { (text::duration(policy.retain.as_ms())) }

@@ -1,7 +1,7 @@
 //! The outcomes of the verbs of consumers.
 
 use bytes::Bytes;
-use tidegate_core::{JobId, JobState, RetryPolicy};
+use tidegate_core::{JobId, JobState, RetryPolicy, RetrySteps};
 use tidegate_store::{
     AckOutcome, AckRequest, AfterFailure, FailRequest, FailureEffect, LeasedJob, NewResult,
     ReleaseOutcome, TouchOutcome,
@@ -177,14 +177,13 @@ impl NativeModel {
             return FailEffect::Dead;
         }
         let delays = own.retry.as_ref().unwrap_or(&policy.delays);
-        let step = (failures as usize).min(delays.steps_ms.len()) - 1;
         match failed.then {
             AfterFailure::RetryInMs(delay_ms) => FailEffect::Retry {
                 delay_ms,
                 jitter_permille: 0,
             },
             _ => FailEffect::Retry {
-                delay_ms: delays.steps_ms[step],
+                delay_ms: delay_after(&delays.steps, failures),
                 jitter_permille: delays.jitter_permille.into(),
             },
         }
@@ -196,5 +195,20 @@ impl NativeModel {
         let job = self.jobs.get_mut(&id).expect("a job that failed");
         job.log(FailureEffect::Retried, error, now_ms);
         job.schedule(due_ms, now_ms);
+    }
+}
+
+/// The delay after a number of failures, in ms.
+fn delay_after(steps: &RetrySteps, failures: u32) -> u64 {
+    match steps {
+        RetrySteps::Listed(delays) => delays[(failures as usize).min(delays.len()) - 1],
+        RetrySteps::Growing {
+            first_ms,
+            factor,
+            max_ms,
+        } => {
+            let grown = *first_ms as f64 * factor.powf(f64::from(failures) - 1.0);
+            (grown.round() as u64).min(*max_ms)
+        }
     }
 }

@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tidegate_core::RetryDelays;
+use tidegate_core::{RetryDelays, RetrySteps};
 use tidegate_store::{AfterFailure, IfExists, IfRunning, JobChange, LeaseLength, NewDue};
 
 use super::of_one_job::steps_of_one_job;
@@ -65,9 +65,19 @@ pub(super) fn job() -> impl Strategy<Value = JobSpec> {
         1 => (-500..5000_i64).prop_map(DueSpec::Offset),
     ];
     let ttl = prop_oneof![3 => Just(0_u64), 1 => 1..4000_u64, 1 => 60_000..500_000_u64];
-    let retry = (vec(0..4000_u64, 1..4), select(vec![0_u16, 0, 100]));
-    let retry = retry.prop_map(|(steps_ms, jitter_permille)| RetryDelays {
-        steps_ms,
+    let steps = prop_oneof![
+        vec(0..4000_u64, 1..4).prop_map(RetrySteps::Listed),
+        (1..2000_u64, 1.0..3.0, 0..9000_u64).prop_map(|(first_ms, factor, more_ms)| {
+            RetrySteps::Growing {
+                first_ms,
+                factor,
+                max_ms: first_ms + more_ms,
+            }
+        }),
+    ];
+    let retry = (steps, select(vec![0_u16, 0, 100]));
+    let retry = retry.prop_map(|(steps, jitter_permille)| RetryDelays {
+        steps,
         jitter_permille,
     });
     let options = (
