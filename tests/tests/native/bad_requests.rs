@@ -1,7 +1,7 @@
 //! Requests that are wrong: each has a documented answer, and changes nothing.
 
 use serde_json::{Value, json};
-use tidegate_testkit::{NativeClient, Stack};
+use tidegate_testkit::{NativeClient, RawHttp, Stack};
 
 #[tokio::test]
 async fn a_wrong_publish_names_its_mistake() {
@@ -82,6 +82,97 @@ async fn json_that_is_sent_as_a_form_is_read() {
         let answer = client.send("POST", "/reserve", &form, body.as_bytes());
         let answer = answer.await.expect(status).json();
         assert_eq!(answer["code"].as_str(), code, "{body}: {answer}");
+    }
+    stack.finish().await;
+}
+
+/// A worker could not read what is stored: payloads are delivered as they were published.
+#[tokio::test]
+async fn a_compressed_body_is_refused() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let gzip = [("Content-Encoding", "gzip")];
+    for (method, path) in [
+        ("POST", "/queues/q/jobs"),
+        ("POST", "/queues/q/jobs/batch"),
+        ("POST", "/reserve"),
+        ("POST", "/ack"),
+        ("PATCH", "/queues/q/policy"),
+        ("PUT", "/schedules/s"),
+    ] {
+        let refused = client.send(method, path, &gzip, b"\x1f\x8b").await;
+        let refused = refused.expect(415).json();
+        assert_eq!(refused["code"], "unsupported_content_encoding", "{path}");
+        assert_eq!(refused["field"], "content-encoding", "{path}");
+    }
+    let identity = [("Content-Encoding", "identity")];
+    let stored = client.send("POST", "/queues/q/jobs", &identity, b"x").await;
+    stored.expect(201);
+    let mut raw = RawHttp::connect(stack.api(0).listen()).await;
+    let key = client.key();
+    let request = format!(
+        "POST /v1/shop/queues/q/jobs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\
+         Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n\x1f_\r\n0\r\n\r\n"
+    );
+    raw.send(request).await;
+    let refused = raw.answer().await.unwrap().expect(501).json();
+    assert_eq!(refused["code"], "unsupported_transfer_encoding");
+    let held = client.get("/queues/q").await.expect(200).json();
+    assert_eq!(held["jobs"]["ready"], 1);
+    stack.finish().await;
+}
+
+/// `curl -d` declares a form.
+#[tokio::test]
+async fn a_payload_that_is_json_is_json_unless_its_client_chose_a_content_type() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let form = "application/x-www-form-urlencoded";
+    for (declared, body, stored) in [
+        (None, r#"{"order":17}"#, "application/json"),
+        (Some(form), r#"{"order":17}"#, "application/json"),
+        (None, "order=17", "application/octet-stream"),
+        (Some(form), "order=17", form),
+        (Some("text/plain"), r#"{"order":17}"#, "text/plain"),
+        (
+            Some("application/octet-stream"),
+            "17",
+            "application/octet-stream",
+        ),
+        (None, "", "application/octet-stream"),
+    ] {
+        let headers: Vec<_> = declared
+            .map(|it| ("Content-Type", it))
+            .into_iter()
+            .collect();
+        let published = client.send("POST", "/queues/q/jobs", &headers, body.as_bytes());
+        published.await.expect(201);
+        let job = client.reserve("q", 1).await.remove(0);
+        assert_eq!(job["content_type"], stored, "{declared:?} {body}");
+        let is_json = stored == "application/json";
+        assert_eq!(job["payload"] == json!({"order": 17}), is_json, "{job}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_wrong_name_or_id_says_what_is_wrong() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    for (path, expected) in [
+        ("/queues/q/jobs/order-17", "did you mean key:order-17?"),
+        (
+            "/queues/q/jobs/order-17/result",
+            "did you mean key:order-17?",
+        ),
+        ("/queues/my.queue", "'.' (U+002E) is not allowed"),
+        ("/queues/q%C3%BC", "'ü' (U+00FC) is not allowed"),
+        ("/schedules/a%20b", "' ' (U+0020) is not allowed"),
+        ("/queues/q/jobs/key:a%0Ab", "'\\n' (U+000A) is not allowed"),
+    ] {
+        let refused = client.get(path).await.expect(400).json();
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains(expected), "{path}: {detail}");
     }
     stack.finish().await;
 }

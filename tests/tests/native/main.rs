@@ -18,6 +18,7 @@ mod keys;
 mod leases;
 mod queues;
 mod races;
+mod readme;
 mod refusals;
 mod relays;
 mod results;

@@ -53,6 +53,10 @@ async fn a_publisher_waits_for_the_result_at_another_api() {
             (&shown["state"], &shown["payload_bytes"]),
             (&json!("done"), &json!(0))
         );
+        assert_eq!(shown["result_bytes"], expected.len());
+        let times = [&job["run_at"], &shown["done_at"], &job["lease_until"]];
+        assert!(times.is_sorted_by_key(|time| time.as_str()), "{times:?}");
+        assert_ne!(times[1], times[2]);
     }
     let call = publisher.publish("q", "wait=20s", "x");
     let (answer, job) = join(call, serve(&worker, "q", json!({}))).await;
@@ -252,5 +256,27 @@ async fn waits_end_when_the_api_stops_and_when_the_client_may_not_read() {
     assert_eq!(answer.expect(200).text(), "1");
     let too_long = other.publish("q", "wait=25h", "x").await.expect(400).json();
     assert_eq!(too_long["field"], "wait");
+    stack.finish().await;
+}
+
+/// A client that asks for the result of a dead job learns of its end; only a publish revives it.
+#[tokio::test]
+async fn to_wait_for_a_result_never_revives_a_dead_job() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let published = client.publish("q", "key=a&max_attempts=1", "x").await;
+    published.expect(201);
+    let job = client.reserve("q", 1).await.remove(0);
+    let failed = json!({"leases": [{"lease": job["lease"], "error": "e"}]});
+    assert_eq!(client.settle("fail", &failed).await[0]["outcome"], "dead");
+    for path in ["key:a", job["id"].as_str().unwrap()] {
+        let path = format!("/queues/q/jobs/{path}/result?wait=1s");
+        assert_eq!(
+            client.get(&path).await.expect(409).json()["code"],
+            "job_dead"
+        );
+    }
+    let shown = client.get("/queues/q/jobs/key:a").await.expect(200).json();
+    assert_eq!(shown["state"], "dead");
     stack.finish().await;
 }

@@ -64,6 +64,10 @@ pub struct JobDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
     pub lease_until: Option<TimestampMs>,
+    /// When it was acknowledged, if it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub done_at: Option<TimestampMs>,
     /// The number of the last attempt; 0 if there was none.
     pub attempt: u32,
     /// How many attempts have failed.
@@ -75,11 +79,14 @@ pub struct JobDetails {
     /// Its attributes.
     #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
     pub attributes: JobAttributes,
-    /// What its payload is. Absent once it is done: its payload is not kept then.
+    /// What its payload is. Absent once it is done: its payload is not kept then. Its result has its own content type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,
     /// The number of bytes of its payload; 0 once it is done.
     pub payload_bytes: u64,
+    /// The number of bytes of its result, if it is done and has one. `GET …/result` returns it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<u64>,
     /// Why it is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<DeadReason>,

@@ -120,6 +120,8 @@ problem_codes! {
         "The content type says JSON, but the payload is not valid JSON, or has what some parsers refuse: more than 64 levels, half of a surrogate pair, a number beyond 1.8e308 or with more than 1000 characters. Correct it, or send it with another content type."
     UnsupportedContentType "unsupported_content_type" 415 No "Unsupported content type":
         "The route takes a JSON object. Send it with `Content-Type: application/json`."
+    UnsupportedContentEncoding "unsupported_content_encoding" 415 No "Unsupported content encoding":
+        "The header `Content-Encoding` says that the body is compressed. Send it uncompressed, without this header."
     IdempotencyKeyReused "idempotency_key_reused" 422 No "Idempotency key reused":
         "The `Idempotency-Key` was used for a publish with another payload or other options. Use a new one."
     RateLimited "rate_limited" 429 No "Rate limited":
@@ -130,6 +132,8 @@ problem_codes! {
         "Too many requests are waiting for jobs. Repeat the request after `Retry-After`."
     InternalError "internal_error" 500 Unknown "Internal error":
         "A defect of the server. Its log has the details under the id in `instance`."
+    UnsupportedTransferEncoding "unsupported_transfer_encoding" 501 No "Unsupported transfer encoding":
+        "The header `Transfer-Encoding` has another coding than `chunked`. Send the body uncompressed."
     StorageUnavailable "storage_unavailable" 503 Unknown "Storage unavailable":
         "Redis cannot be reached or refuses the operation. Repeat the request after `Retry-After`, if `applied` allows it."
     TooManyConnections "too_many_connections" 503 No "Too many connections":
@@ -230,10 +234,14 @@ mod tests {
             ),
             (412, "version_mismatch"),
             (413, "payload_too_large body_too_large"),
-            (415, "payload_not_json unsupported_content_type"),
+            (
+                415,
+                "payload_not_json unsupported_content_type unsupported_content_encoding",
+            ),
             (422, "idempotency_key_reused"),
             (429, "rate_limited queue_full too_many_waiting"),
             (500, "internal_error"),
+            (501, "unsupported_transfer_encoding"),
             (503, "storage_unavailable too_many_connections"),
             (504, "not_durable time_limit_reached"),
             (507, "storage_full"),
@@ -242,7 +250,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 39);
+        assert_eq!(ProblemCode::ALL.len(), 41);
     }
 
     #[test]

@@ -35,12 +35,24 @@ impl ContentType {
     /// Whether payloads of this type are JSON: `application/json`, or a subtype that ends in `+json`.
     #[must_use]
     pub fn is_json(&self) -> bool {
-        let essence = self.0.split(';').next().unwrap_or_default().trim_end();
+        let essence = self.essence();
         let ends_with = |end: &str| {
             let start = essence.len().checked_sub(end.len());
             start.is_some_and(|start| essence[start..].eq_ignore_ascii_case(end))
         };
         essence.eq_ignore_ascii_case("application/json") || ends_with("+json")
+    }
+
+    /// Whether it is what `curl -d` and browsers send unless they are given another one.
+    #[must_use]
+    pub fn is_form(&self) -> bool {
+        let form = "application/x-www-form-urlencoded";
+        self.essence().eq_ignore_ascii_case(form)
+    }
+
+    /// The type without parameters.
+    fn essence(&self) -> &str {
+        self.0.split(';').next().unwrap_or_default().trim_end()
     }
 }
 

@@ -3,7 +3,7 @@
 //! A name that ends in `Text` is the form on the wire of something for which servers have another type.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,9 @@ struct TextRule {
     bytes_max: usize,
     /// The allowed characters, as a pattern of JSON Schema. `None` allows all except control characters.
     pattern: Option<&'static str>,
-    allows: fn(&str) -> bool,
+    allows: fn(char) -> bool,
+    /// What else the text must be.
+    fits: fn(&str) -> bool,
     /// The allowed characters, for errors and the schema.
     allowed: &'static str,
     code: ProblemCode,
@@ -35,13 +37,17 @@ struct TextRule {
 impl TextRule {
     fn check(&self, text: &str) -> Result<(), InvalidValue> {
         let bytes = text.len();
-        if (1..=self.bytes_max).contains(&bytes) && (self.allows)(text) {
-            return Ok(());
+        let refused = text.chars().find(|letter| !(self.allows)(*letter));
+        let mut detail = format!("{} must be {}", self.what, self.describe());
+        match refused {
+            None if (1..=self.bytes_max).contains(&bytes) && (self.fits)(text) => return Ok(()),
+            None => {}
+            Some(refused) => {
+                let code = u32::from(refused);
+                let _ = write!(detail, "; {refused:?} (U+{code:04X}) is not allowed");
+            }
         }
-        Err(
-            InvalidValue::new(format!("{} must be {}", self.what, self.describe()))
-                .with_code(self.code),
-        )
+        Err(InvalidValue::new(detail).with_code(self.code))
     }
 
     fn describe(&self) -> String {
@@ -55,37 +61,43 @@ impl TextRule {
     }
 }
 
-fn is_name(text: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    text.bytes().all(is_part)
+const fn is_of_names(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '-' || letter == '_'
 }
 
-fn is_visible_ascii(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_graphic())
+const fn is_visible_ascii(letter: char) -> bool {
+    letter.is_ascii_graphic()
 }
 
-fn has_no_control(text: &str) -> bool {
-    !text.chars().any(char::is_control)
+fn is_no_control(letter: char) -> bool {
+    !letter.is_control()
+}
+
+/// Crockford's base 32 in upper case.
+const fn is_of_ids(letter: char) -> bool {
+    matches!(letter, '0'..='9' | 'A'..='Z') && !matches!(letter, 'I' | 'L' | 'O' | 'U')
+}
+
+const fn is_any(_: &str) -> bool {
+    true
 }
 
 fn is_attribute(text: &str) -> bool {
     let name = text.split_once('=').map_or("", |(name, _)| name);
-    !name.is_empty() && !name.starts_with(':') && has_no_control(text)
+    !name.is_empty() && !name.starts_with(':')
 }
 
-/// Crockford's base 32 in upper case, and at most 128 bits.
+/// At most 128 bits.
 fn is_job_id(text: &str) -> bool {
-    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'A'..=b'Z') && !b"ILOU".contains(&byte);
-    text.len() == JOB_ID_BYTES
-        && text.starts_with(|digit| digit <= '7')
-        && text.bytes().all(is_digit)
+    text.len() == JOB_ID_BYTES && text.starts_with(|digit| digit <= '7')
 }
 
 const NAME: TextRule = TextRule {
     what: "a name",
     bytes_max: NAME_BYTES_MAX,
     pattern: Some("^[A-Za-z0-9_-]+$"),
-    allows: is_name,
+    allows: is_of_names,
+    fits: is_any,
     allowed: "letters, digits, - and _",
     code: ProblemCode::InvalidName,
 };
@@ -95,6 +107,7 @@ const OPAQUE: TextRule = TextRule {
     bytes_max: CURSOR_BYTES_MAX,
     pattern: Some("^[!-~]+$"),
     allows: is_visible_ascii,
+    fits: is_any,
     allowed: "ASCII without spaces, as the server returned it",
     code: ProblemCode::InvalidParameter,
 };
@@ -103,7 +116,8 @@ const FREE: TextRule = TextRule {
     what: "a text",
     bytes_max: KEY_BYTES_MAX,
     pattern: None,
-    allows: has_no_control,
+    allows: is_no_control,
+    fits: is_any,
     allowed: "UTF-8 without control characters",
     code: ProblemCode::InvalidParameter,
 };
@@ -214,7 +228,8 @@ text_type! {
         what: "the id of a job",
         bytes_max: JOB_ID_BYTES,
         pattern: Some("^[0-7][0-9A-HJKMNP-TV-Z]{25}$"),
-        allows: is_job_id,
+        allows: is_of_ids,
+        fits: is_job_id,
         allowed: "upper-case Crockford base 32, exactly 26",
         code: ProblemCode::InvalidParameter,
     }
@@ -241,7 +256,8 @@ text_type! {
         what: "an attribute",
         bytes_max: ATTRIBUTE_NAME_BYTES_MAX + 1 + ATTRIBUTE_VALUE_BYTES_MAX,
         pattern: Some("^[^:=][^=]*="),
-        allows: is_attribute,
+        allows: is_no_control,
+        fits: is_attribute,
         allowed: "UTF-8 without control characters, as NAME=VALUE",
         code: ProblemCode::InvalidParameter,
     }
@@ -275,6 +291,9 @@ text_type! {
     }
 }
 
+/// An error shows no longer key.
+const SHOWN_KEY_BYTES_MAX: usize = 64;
+
 /// How a path names a job: by its id, or by its key as `key:KEY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobPath {
@@ -306,15 +325,20 @@ impl JobPath {
                 None => segment
                     .parse()
                     .map(Self::Id)
-                    .map_err(|invalid: InvalidValue| {
-                        InvalidValue::new(format!(
-                            "{}; for a job with a key write key:KEY",
-                            invalid.detail
-                        ))
-                    }),
+                    .map_err(|_: InvalidValue| not_an_id(segment)),
             },
         }
     }
+}
+
+fn not_an_id(segment: &str) -> InvalidValue {
+    let is_short = segment.len() <= SHOWN_KEY_BYTES_MAX;
+    let hint = match segment.parse::<JobKey>() {
+        Ok(key) if is_short => format!("did you mean key:{key}?"),
+        _ => "for a job with a key write key:KEY".to_owned(),
+    };
+    let what = JobIdText::RULE.describe();
+    InvalidValue::new(format!("the id of a job must be {what}; {hint}"))
 }
 
 impl fmt::Display for JobPath {

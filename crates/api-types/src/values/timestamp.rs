@@ -52,7 +52,7 @@ impl TimestampMs {
 
 fn out_of_range(what: impl fmt::Display) -> InvalidValue {
     InvalidValue::new(format!(
-        "{what} is out of range: the first year is 1970, the last one 9999"
+        "{what} is out of range: instants are in the years 1970 to 9999, and no job can be due after 2527-06-23"
     ))
     .with_code(ProblemCode::RunAtOutOfRange)
 }

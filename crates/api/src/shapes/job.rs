@@ -22,6 +22,7 @@ pub(crate) fn details(
         Some(_) => max_attempts.into(),
         None => job.attempt + u32::from(job.tries_left),
     };
+    let is_done = job.state == JobState::Done;
     JobDetails {
         id: id_text(job.id),
         queue: queue_text(queue),
@@ -32,20 +33,24 @@ pub(crate) fn details(
             .then(|| TimestampMs::saturating(job.due_at_ms)),
         lease_until: (job.state == JobState::Leased)
             .then(|| TimestampMs::saturating(job.due_at_ms)),
+        done_at: is_done.then(|| TimestampMs::saturating(job.due_at_ms)),
         attempt: job.attempt,
         failures: counts.failures.into(),
         losses: counts.losses.into(),
         max_attempts,
         attributes: attributes_of(job),
         // The payload of a job that is done is not kept.
-        content_type: (job.state != JobState::Done).then(|| content_type_of(job)),
-        payload_bytes: match job.state {
-            JobState::Done => 0,
-            _ => job.body.len() as u64,
-        },
+        content_type: (!is_done).then(|| content_type_of(job)),
+        payload_bytes: if is_done { 0 } else { job.body.len() as u64 },
+        result_bytes: (is_done && has_result(job)).then_some(job.body.len() as u64),
         reason: (job.state == JobState::Dead).then(|| reason_of(job, failures)),
         history: failures.iter().map(entry).collect(),
     }
+}
+
+/// Whether a job that is done has a result. An empty one has a content type.
+pub(crate) fn has_result(job: &Job) -> bool {
+    !job.body.is_empty() || !job.attributes.is_empty()
 }
 
 /// Why a job is dead. If its last attempt was not reported as failed, its worker was lost.

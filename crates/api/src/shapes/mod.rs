@@ -15,7 +15,7 @@ pub(crate) use content::{
 };
 pub(crate) use duration::duration_text;
 pub(crate) use explanation::{OVERDUE_MS, explain};
-pub(crate) use job::{details, listed_details, stored_change, stored_if_running};
+pub(crate) use job::{details, has_result, listed_details, stored_change, stored_if_running};
 pub(crate) use policy::{policy_details, stored_delays, stored_policy};
 pub(crate) use queue::queue_view;
 pub(crate) use scope::stored_scope;

@@ -86,7 +86,11 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
 /// The error for a job that is neither delayed nor ready.
 fn not_waiting(state: JobState) -> NativeError {
     match state {
-        JobState::Leased => NativeError::of(ProblemCode::JobRunning),
+        JobState::Leased => NativeError::new(
+            ProblemCode::JobRunning,
+            "a worker holds the job, so it has no due time. To run it again later, publish with its key, the new time and \
+             if_exists=replace. To delay the next attempt, the worker fails it with retry_in or releases it with delay",
+        ),
         JobState::Dead => NativeError::of(ProblemCode::JobDead),
         JobState::Delayed | JobState::Ready | JobState::Done => not_found(),
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::de::IgnoredAny;
 use tidegate_api_types::input::{
     CheckedRequest, QueryPair, is_option_header, read_body, read_query,
@@ -12,7 +12,7 @@ use tidegate_api_types::limits::ConfigurableLimits;
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
 use tidegate_api_types::queue::ListQuery;
 use tidegate_api_types::values::{
-    JobAttributes, JobKey, JobPath, QueueNameText, RelayNameText, ScheduleNameText,
+    JobAttributes, JobKey, JobPath, NamespaceText, QueueNameText, RelayNameText, ScheduleNameText,
 };
 use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
@@ -103,10 +103,12 @@ impl NativeRequest {
             hang_up,
         } = api_request;
         let namespace = decoded(&parts.namespace)?;
+        let _: NamespaceText = namespace.parse()?;
         let namespace = Namespace::try_from(&*namespace)
             .map_err(|error| NativeError::new(ProblemCode::InvalidName, error.to_string()))?;
         let credential = credential(&head.headers)?;
         let principal = app.engine.authenticate(&credential, &namespace).await?;
+        check_encodings(&head.headers)?;
         let _ = context.pool.set(Arc::clone(&principal.pool));
         if principal.grant.namespaces.contains(&namespace) {
             let _ = context.namespace.set(namespace.clone());
@@ -312,6 +314,34 @@ impl NativeRequest {
         };
         off_runtime(&app.large_bodies, length, reading).await?
     }
+}
+
+/// Bodies are stored and parsed as they arrive, so compressed ones are refused.
+fn check_encodings(headers: &HeaderMap) -> Result<(), NativeError> {
+    for (name, allowed, code) in [
+        (
+            header::CONTENT_ENCODING,
+            "identity",
+            ProblemCode::UnsupportedContentEncoding,
+        ),
+        (
+            header::TRANSFER_ENCODING,
+            "chunked",
+            ProblemCode::UnsupportedTransferEncoding,
+        ),
+    ] {
+        let mut codings = headers.get_all(&name).iter();
+        let is_allowed = |coding: &HeaderValue| {
+            coding
+                .as_bytes()
+                .trim_ascii()
+                .eq_ignore_ascii_case(allowed.as_bytes())
+        };
+        if !codings.all(is_allowed) {
+            return Err(NativeError::of(code).at(name.as_str()));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a header has an option or an attribute of a job.

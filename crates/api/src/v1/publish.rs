@@ -45,19 +45,33 @@ impl StoredPublish {
     }
 }
 
-/// Checks a payload that is JSON by its content type, and gives both back.
+/// The content type of a payload, with the payload. One that is valid JSON is JSON if the client did not choose a content
+/// type.
 ///
 /// # Errors
-/// It is not valid JSON.
-async fn checked_json(
+/// The client says JSON, and it is not valid JSON.
+async fn with_content_type(
     app: &App,
-    content_type: ContentType,
+    declared: Option<ContentType>,
     body: ReceivedBody,
 ) -> Result<(ContentType, ReceivedBody), NativeError> {
+    let declared = match declared {
+        Some(chosen) if !chosen.is_form() && !chosen.is_json() => return Ok((chosen, body)),
+        declared => declared,
+    };
     let length = body.bytes.len();
-    let checking = move || {
-        let checked = check_json_payload(&content_type, &body.bytes);
-        checked.map(|()| (content_type, body))
+    let checking = move || match declared {
+        Some(json) if json.is_json() => {
+            check_json_payload(&json, &body.bytes).map(|()| (json, body))
+        }
+        default => {
+            let is_json = check_json_payload(&ContentType::JSON, &body.bytes).is_ok();
+            let content_type = match is_json {
+                true => ContentType::JSON,
+                false => default.unwrap_or_default(),
+            };
+            Ok((content_type, body))
+        }
     };
     Ok(off_runtime(&app.large_bodies, length, checking).await??)
 }
@@ -72,16 +86,13 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
         request.need(Scope::Read)?;
     }
     let attributes = attributes_in(&request)?;
-    let content_type = content_type_in(&request)?;
+    let declared = content_type_in(&request)?;
     let app = std::sync::Arc::clone(&request.app);
     let body = request
         .take_body(&app.job_body)
         .await
         .map_err(|error| error.of_payload())?;
-    let (content_type, body) = match content_type.is_json() {
-        true => checked_json(&app, content_type, body).await?,
-        false => (content_type, body),
-    };
+    let (content_type, body) = with_content_type(&app, declared, body).await?;
     let payload = JobPayload {
         // Without a copy: a large body has its buffer for itself.
         bytes: body.bytes.into(),
@@ -278,11 +289,12 @@ fn attributes_in(request: &NativeRequest) -> Result<JobAttributes, NativeError> 
     Ok(attributes)
 }
 
-fn content_type_in(request: &NativeRequest) -> Result<ContentType, NativeError> {
+fn content_type_in(request: &NativeRequest) -> Result<Option<ContentType>, NativeError> {
     let Some(value) = request.headers.get(header::CONTENT_TYPE) else {
-        return Ok(ContentType::BYTES);
+        return Ok(None);
     };
     let text = String::from_utf8_lossy(value.as_bytes());
     text.parse()
+        .map(Some)
         .map_err(|invalid| NativeError::from(invalid).at("content-type"))
 }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use crate::shapes::{content_type_of, id_text, state_name};
+use crate::shapes::{content_type_of, has_result, id_text, state_name};
 
 /// The header of an answer that is the result of a job.
 const JOB_ID: &str = "tidegate-job-id";
@@ -148,8 +148,7 @@ impl EndWait {
 
 /// The answer for a job that is done: its result.
 fn answer_of(job: &Job) -> Result<Response<Body>, NativeError> {
-    let has_result = !job.body.is_empty() || !job.attributes.is_empty();
-    let mut response = match has_result {
+    let mut response = match has_result(job) {
         true => bytes_answer(&content_type_of(job), job.body.clone())?,
         false => {
             let mut response = Response::new(Body::empty());

@@ -45,7 +45,8 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
     operation(Post, JOBS, "publish", Scope::Publish)
         .about(
             "Publish a job",
-            "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Options are parameters of the query \
+            "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Without a content type, or with that of \
+             a form, a body that is valid JSON is JSON. Options are parameters of the query \
              or headers `Tidegate-…`; an option in both is an error. Each header `Job-Attr-NAME` is an attribute of the job. \
              A header `traceparent` continues the trace of the caller, if the server has a collector.\n\nWithout a \
              key every publish is a new job. With `key`, `if_exists` decides what happens to a job that has it.\n\nWith `wait` the answer is the \

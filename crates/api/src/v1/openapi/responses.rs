@@ -20,14 +20,16 @@ const JSON: &str = "application/json";
 const ANY: &str = "*/*";
 
 /// The problems that every operation may return.
-const OF_ALL: [ProblemCode; 10] = [
+const OF_ALL: [ProblemCode; 12] = [
     ProblemCode::InvalidParameter,
     ProblemCode::InvalidName,
     ProblemCode::KeyMissing,
     ProblemCode::KeyInvalid,
     ProblemCode::ScopeMissing,
     ProblemCode::NamespaceForbidden,
+    ProblemCode::UnsupportedContentEncoding,
     ProblemCode::InternalError,
+    ProblemCode::UnsupportedTransferEncoding,
     ProblemCode::StorageUnavailable,
     ProblemCode::TooManyConnections,
     ProblemCode::TimeLimitReached,
