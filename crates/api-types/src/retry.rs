@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::limits::{RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX};
 use crate::problem::InvalidRequest;
-use crate::values::{AnswerDuration, DurationMs, MaxAttempts};
+use crate::values::{AnswerDuration, DurationMs, MaxAttempts, in_ms};
 
 /// The delay before the first retry of the default policy.
 const FIRST: DurationMs = DurationMs::saturating(1_000);
@@ -53,18 +53,33 @@ pub struct RetryDetails {
     /// After how many failed attempts a job is dead.
     pub max_attempts: MaxAttempts,
     /// The delays before each retry, 1 to 16; the last one repeats.
-    #[serde(rename = "delays_ms", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "delays_ms",
+        default,
+        with = "in_ms",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<Vec<AnswerDuration>>)]
     pub delays: Option<Vec<DurationMs>>,
     /// The delay before the first retry.
-    #[serde(rename = "first_ms", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "first_ms",
+        default,
+        with = "in_ms",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<AnswerDuration>)]
     pub first: Option<DurationMs>,
     /// By what each delay is multiplied to obtain the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
     /// The longest delay.
-    #[serde(rename = "max_ms", default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "max_ms",
+        default,
+        with = "in_ms",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(value_type = Option<AnswerDuration>)]
     pub max: Option<DurationMs>,
     /// The random part of each delay, from 0 to 1.

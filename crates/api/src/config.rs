@@ -42,13 +42,13 @@ pub struct ApiConfig {
     /// Whether requests are accepted with any token or none. For development only.
     pub skip_token_checks: bool,
     /// How long to wait for Redis at the start before giving up; at most 24 h.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub connect_patience: Duration,
     /// How long requests may take to finish once the listener has closed after a signal; at most 1 h.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub drain_timeout: Duration,
     /// How long to continue serving after a signal, while `/readyz` answers 503; at most 1 h.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub drain_delay: Duration,
     /// The file for the process id; empty = none.
     pub pid_file: PathBuf,

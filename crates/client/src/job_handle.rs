@@ -166,7 +166,7 @@ impl JobHandle {
     pub(crate) async fn fetch_result(&self, wait: Duration) -> Result<HttpReply, Error> {
         let mut path = self.job_path("/result");
         path.push(if path.contains('?') { '&' } else { '?' });
-        path.push_str(&format!("wait={}", wait.as_millis()));
+        path.push_str(&format!("wait={}ms", wait.as_millis()));
         self.send(HttpCall::get(path).waiting(wait)).await
     }
 

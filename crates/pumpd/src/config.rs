@@ -60,7 +60,7 @@ pub struct PumpdConfig {
     /// Address of the admin port.
     pub admin_listen: SocketAddr,
     /// Time limit of connecting to Redis at the start.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub connect_patience: Duration,
     /// Logging.
     pub log: LogConfig,
@@ -102,13 +102,13 @@ pub struct PumpConfig {
     /// Unique name of this instance, and token of its locks; empty = a random one at each start.
     pub instance: String,
     /// Length of a membership: time until other instances take over the buckets of one that has failed.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub lease: Duration,
     /// Maximum time between two runs of a bucket.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub sleep_max: Duration,
     /// Pause after a failed call to Redis.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub retry_pause: Duration,
     /// Maximum number of buckets with a backlog that run at the same time on a server. Together with other buckets, up
     /// to eight times as many run.

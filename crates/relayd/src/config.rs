@@ -93,7 +93,7 @@ pub struct RelaydConfig {
     /// Address of the admin port.
     pub admin_listen: SocketAddr,
     /// How long a stop waits for deliveries in flight.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub stop_grace: Duration,
     /// Logging.
     pub log: LogConfig,

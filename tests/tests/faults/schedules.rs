@@ -56,7 +56,7 @@ async fn ticks_that_redis_refuses_delay_no_other_job() {
         client.call("PUT", &path, &schedule).await.expect(201);
     }
     let due_at = Instant::now() + DELAY;
-    let delay = format!("delay={}", DELAY.as_millis());
+    let delay = format!("delay={}ms", DELAY.as_millis());
     for number in 0..QUEUES {
         let published = client.publish(&format!("q{number}"), &delay, "1").await;
         published.expect(201);
@@ -104,7 +104,7 @@ async fn each_tick_has_one_job_while_pumps_are_killed_a_hundred_times() {
     let stack = Stack::builder().pumps(PUMPS).lease(LEASE).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
     let schedule = json!({
-        "queue": "polls", "every": EVERY_MS, "job": {"payload": 1}, "overlap": "allow", "catch_up": "all",
+        "queue": "polls", "every": format!("{EVERY_MS}ms"), "job": {"payload": 1}, "overlap": "allow", "catch_up": "all",
     });
     client
         .call("PUT", "/schedules/polls", &schedule)

@@ -11,6 +11,9 @@ async fn a_wrong_publish_names_its_mistake() {
     for (query, code, field) in [
         ("dealy=5m", "invalid_parameter", "dealy"),
         ("delay=-1s", "invalid_parameter", "delay"),
+        // Seconds or milliseconds?
+        ("delay=30", "invalid_parameter", "delay"),
+        ("delay=0", "invalid_parameter", "delay"),
         ("delay=1e99", "invalid_parameter", "delay"),
         ("delay=5%20minutes", "invalid_parameter", "delay"),
         ("delay=1s&delay=2s", "invalid_parameter", "delay"),
@@ -31,9 +34,9 @@ async fn a_wrong_publish_names_its_mistake() {
             "run_at_out_of_range",
             "run_at",
         ),
-        ("delay=17592186044417", "run_at_out_of_range", "delay"),
+        ("delay=17592186044417ms", "run_at_out_of_range", "delay"),
         (
-            "start_within=17592186044417",
+            "start_within=17592186044417ms",
             "invalid_parameter",
             "start_within",
         ),
@@ -119,6 +122,38 @@ async fn a_compressed_body_is_refused() {
     assert_eq!(refused["code"], "unsupported_transfer_encoding");
     let held = client.get("/queues/q").await.expect(200).json();
     assert_eq!(held["jobs"]["ready"], 1);
+    stack.finish().await;
+}
+
+/// Seconds or milliseconds? A server that guesses delivers a thousand times too early or too late.
+#[tokio::test]
+async fn a_duration_without_a_unit_is_refused_with_the_remedy() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let job = json!({"payload": 1, "delay": 30});
+    let schedule = json!({"queue": "q", "every": 30, "job": {"payload": 1}});
+    for (method, path, body) in [
+        ("POST", "/reserve", json!({"queues": ["q"], "wait": 30})),
+        ("POST", "/reserve", json!({"queues": ["q"], "lease": "30"})),
+        ("POST", "/queues/q/jobs/batch", json!({"jobs": [job]})),
+        (
+            "PATCH",
+            "/queues/q/policy",
+            json!({"retry": {"delays": [30, 60]}}),
+        ),
+        ("PATCH", "/queues/q/policy", json!({"lease": 30})),
+        ("PUT", "/schedules/s", schedule),
+        ("POST", "/touch", json!({"leases": ["a.1.q"], "lease": 30})),
+    ] {
+        let refused = client.call(method, path, &body).await.expect(400).json();
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("write 30s or 30ms"), "{body}: {detail}");
+    }
+    for delay in ["1.5s", "PT1.5S", "0.025m", "1500ms"] {
+        let query = format!("delay={delay}");
+        let published = client.publish("q", &query, "x").await.expect(201).json();
+        assert_eq!(published["state"], "delayed", "{delay}");
+    }
     stack.finish().await;
 }
 
@@ -269,7 +304,7 @@ async fn wrong_bodies_have_their_codes() {
         (
             "PATCH",
             "/queues/q/jobs/key:a",
-            json!({"delay": 1}),
+            json!({"delay": "1ms"}),
             404,
             "job_not_found",
         ),
@@ -307,21 +342,21 @@ async fn wrong_bodies_of_workers_have_their_codes() {
         (
             "POST",
             "/fail",
-            json!({"leases": [{"lease": "x", "error": "e", "dead": true, "retry_in": 1}]}),
+            json!({"leases": [{"lease": "x", "error": "e", "dead": true, "retry_in": "1ms"}]}),
             400,
             "invalid_parameter",
         ),
         (
             "POST",
             "/fail",
-            json!({"leases": [{"lease": "x", "error": "e", "retry_in": 17_592_186_044_417_u64}]}),
+            json!({"leases": [{"lease": "x", "error": "e", "retry_in": "17592186044417ms"}]}),
             400,
             "invalid_parameter",
         ),
         (
             "POST",
             "/release",
-            json!({"leases": ["x"], "delay": 17_592_186_044_417_u64}),
+            json!({"leases": ["x"], "delay": "17592186044417ms"}),
             400,
             "invalid_parameter",
         ),

@@ -290,7 +290,7 @@ async fn the_cause_of_a_job_that_runs_or_has_ended_is_named() {
     all.native.settle("ack", &json!({"leases": [lease]})).await;
     all.expect("done", "done", &["kept_until"]).await;
     all.publish("again", "retain=1h").await;
-    all.fail("again", json!({"error": "http: 502", "retry_in": 1}))
+    all.fail("again", json!({"error": "http: 502", "retry_in": "1ms"}))
         .await;
     let lease = all.lease("again", "1m").await;
     all.native.settle("ack", &json!({"leases": [lease]})).await;

@@ -119,7 +119,7 @@ async fn each_attempt_is_a_trace_and_a_worker_continues_it() {
     let native = NativeClient::new(stack.api(0), "attempts").await;
     publish(&native, "q", None).await;
     let first = native.reserve("q", 1).await.remove(0);
-    let body = json!({"leases": [{"lease": first["lease"], "error": "no", "retry_in": 0}]});
+    let body = json!({"leases": [{"lease": first["lease"], "error": "no", "retry_in": "0s"}]});
     assert_eq!(native.settle("fail", &body).await[0]["outcome"], "retry");
     let body = json!({"queues": ["q"], "wait": "10s", "format": "raw"});
     let second = native.call("POST", "/reserve", &body).await.expect(200);

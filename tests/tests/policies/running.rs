@@ -108,7 +108,7 @@ async fn native_worker(
             5 => {
                 let failed = leases
                     .iter()
-                    .map(|lease| json!({"lease": lease, "error": "e", "retry_in": 0}));
+                    .map(|lease| json!({"lease": lease, "error": "e", "retry_in": "0s"}));
                 let failed: Vec<Value> = failed.collect();
                 native.settle("fail", &json!({"leases": failed})).await;
             }

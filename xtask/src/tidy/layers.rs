@@ -9,8 +9,9 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 25] = [
-    ("crates/api-types", &[]),
+const LAYERS: [(&str, &[&str]); 26] = [
+    ("crates/duration", &[]),
+    ("crates/api-types", &["duration"]),
     ("crates/http-pool", &[]),
     ("crates/client", &["api-types", "http-pool"]),
     (
@@ -24,10 +25,10 @@ const LAYERS: [(&str, &[&str]); 25] = [
         ],
     ),
     ("crates/core", &[]),
-    ("crates/store", &["core"]),
+    ("crates/store", &["core", "duration"]),
     (
         "crates/service",
-        &["http-pool", "stop-signals", "visible-text"],
+        &["duration", "http-pool", "stop-signals", "visible-text"],
     ),
     ("crates/visible-text", &[]),
     ("crates/stop-signals", &[]),
@@ -35,14 +36,25 @@ const LAYERS: [(&str, &[&str]); 25] = [
     ("crates/engine", &["core", "service", "store"]),
     (
         "crates/api",
-        &["api-types", "core", "engine", "launch", "service", "store"],
+        &[
+            "api-types",
+            "core",
+            "duration",
+            "engine",
+            "launch",
+            "service",
+            "store",
+        ],
     ),
-    ("crates/pumpd", &["core", "launch", "service", "store"]),
+    (
+        "crates/pumpd",
+        &["core", "duration", "launch", "service", "store"],
+    ),
     ("crates/wheel", &[]),
-    ("crates/loadgen", &["core", "store"]),
+    ("crates/loadgen", &["core", "duration", "store"]),
     (
         "crates/relayd",
-        &["client", "http-pool", "launch", "service"],
+        &["client", "duration", "http-pool", "launch", "service"],
     ),
     ("crates/local-program", &[]),
     ("crates/local-redis", &["local-program"]),

@@ -114,10 +114,7 @@ mod tests {
         let body = read(&json!({"delay": "5m"})).unwrap();
         assert_eq!(body.due(), Some(DueTime::After("5m".parse().unwrap())));
         assert_eq!(body.start_within, FieldChange::Keep);
-        assert_eq!(
-            serde_json::to_value(&body).unwrap(),
-            json!({"delay": 300_000})
-        );
+        assert_eq!(serde_json::to_value(&body).unwrap(), json!({"delay": "5m"}));
         let at = read(&json!({"run_at": "2026-11-21T12:30:00Z", "start_within": "1h"})).unwrap();
         assert_eq!(
             at.due(),
@@ -139,11 +136,11 @@ mod tests {
         for (body, expected) in [
             (json!({}), "invalid_body: nothing to change"),
             (
-                json!({"delay": 1, "run_at": 0}),
+                json!({"delay": "1ms", "run_at": 0}),
                 "delay_and_run_at: run_at: ",
             ),
             (
-                json!({"start_within": 0}),
+                json!({"start_within": "0s"}),
                 "invalid_parameter: start_within: ",
             ),
             (

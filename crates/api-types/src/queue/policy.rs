@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::retry::RetryDetails;
-use crate::values::{AnswerDuration, AnswerTimestamp, DurationMs, TimestampMs};
+use crate::values::{AnswerDuration, AnswerTimestamp, DurationMs, TimestampMs, in_ms};
 
 const LEASE: DurationMs = DurationMs::saturating(60_000);
 
@@ -12,13 +12,13 @@ const LEASE: DurationMs = DurationMs::saturating(60_000);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PolicyDetails {
     /// How long a worker may hold a job without extending its lease: 60 s by default.
-    #[serde(rename = "lease_ms")]
+    #[serde(rename = "lease_ms", with = "in_ms")]
     #[schema(value_type = AnswerDuration)]
     pub lease: DurationMs,
     /// When failed jobs are retried.
     pub retry: RetryDetails,
     /// How long finished jobs stay with their keys: 0 by default.
-    #[serde(rename = "retain_ms")]
+    #[serde(rename = "retain_ms", with = "in_ms")]
     #[schema(value_type = AnswerDuration)]
     pub retain: DurationMs,
     /// Whether no jobs are delivered. Publishes, timers and acks continue.
@@ -35,7 +35,7 @@ pub struct PolicyDetails {
     #[schema(required = true)]
     pub max_running: Option<u64>,
     /// How long dead jobs are kept. `null` for ever.
-    #[serde(rename = "keep_dead_ms")]
+    #[serde(rename = "keep_dead_ms", default, with = "in_ms")]
     #[schema(value_type = Option<AnswerDuration>, required = true)]
     pub keep_dead: Option<DurationMs>,
 }

@@ -41,8 +41,8 @@ fn what_is_absent_has_its_default_and_is_written() {
         "sink": {
             "kind": "webhook", "url": "https://a.example", "allow_http": false, "allow_networks": [], "time_limit": 10_000
         },
-        "paused": false, "concurrency": 1024, "batch": 256, "lease": 60_000, "breaker_failures": 5,
-        "breaker_pause": 1000, "breaker_pause_max": 60_000,
+        "paused": false, "concurrency": 1024, "batch": 256, "lease": "1m", "breaker_failures": 5,
+        "breaker_pause": "1s", "breaker_pause_max": "1m",
     });
     let written = serde_json::to_value(&config).unwrap();
     assert_eq!(written, expected);

@@ -63,7 +63,7 @@ fn contradictions_and_ranges_are_rejected() {
         (json!({"every": "1s", "max": "1h"}), "max"),
         (json!({"delays": []}), "delays"),
         (json!({"delays": vec!["1s"; 17]}), "delays"),
-        (json!({"first": 0}), "first"),
+        (json!({"first": "0s"}), "first"),
         (json!({"first": "2h"}), "max"),
         (json!({"first": "2s", "max": "1s"}), "max"),
         (json!({"first": "1s", "factor": 0.5}), "factor"),

@@ -23,6 +23,7 @@ pub use choices::{IfExistsOption, IfRunningOption, PayloadFormat, QueueOrder, St
 pub use content_type::ContentType;
 pub use durability::DurabilityLevel;
 pub use duration::DurationMs;
+pub(crate) use duration::in_ms;
 pub use error_text::ErrorText;
 pub use header_text::header_text;
 pub use json_text::JsonText;

@@ -18,7 +18,7 @@ pub struct DurabilityConfig {
     pub default: Durability,
     /// The longest wait for it, from the moment the jobs are stored. At least 10 ms, and less than `requests.timeout`,
     /// if any namespace waits.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub timeout: Duration,
     /// By `NAMESPACE`, or `POOL/NAMESPACE`, which takes precedence. The pool is the one that the token names, also
     /// while that pool moves.

@@ -87,7 +87,7 @@ impl AccountRole {
 #[serde(deny_unknown_fields)]
 pub struct RequestLimits {
     /// The longest wait for each MiB of a body; 10 ms to 1 h.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub body_timeout: Duration,
     /// The longest name of a namespace or queue, in bytes; 1 to 255.
     pub name_bytes_max: usize,
@@ -115,7 +115,7 @@ pub struct RequestLimits {
     pub unread_bytes_max: usize,
     /// The longest time for a request, without the time for which its body is awaited or a consumer waits for a job;
     /// 100 ms to 1 h.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub timeout: Duration,
 }
 
@@ -125,10 +125,10 @@ pub struct RequestLimits {
 pub struct WaiterConfig {
     /// The longest time between two checks of a queue that has waiting consumers, if all messages from Redis are lost;
     /// 100 ms to 1 h.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub poll_interval: Duration,
     /// The longest wait; longer timeouts are reduced to it. 1 ms to 30 days.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub wait_max: Duration,
     /// The most consumers that may wait in this process; 1 to 1,000,000.
     pub in_process_max: usize,
@@ -145,7 +145,7 @@ pub struct MetricsConfig {
     /// The most queues of a pool, and the most namespaces, that have metrics of their own; 1 to 100,000.
     pub queues_max: usize,
     /// How long the figures that were read from Redis for a scrape are cached; up to 1 h.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub refresh: Duration,
 }
 

@@ -20,7 +20,7 @@ pub struct YouzanConfig {
     /// The pool of its jobs.
     pub pool: String,
     /// The longest wait of a `pop`, and that of a `pop` without `timeout`; up to 24 h.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     pub pop_wait: Duration,
     /// Whether a job is delivered again after any number of TTRs that ended; else `pump.losses_max` limits them.
     pub redeliver_always: bool,

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use tidegate::DurationMs;
 
 use super::arguments::BenchArguments;
 use super::load::LoadCounts;
@@ -35,7 +34,7 @@ pub(super) struct BenchReport {
     connections: u16,
     batch: u16,
     payload_bytes: u32,
-    time_ms: DurationMs,
+    time_ms: u64,
     seconds: f64,
     published: u64,
     consumed: u64,
@@ -60,7 +59,7 @@ impl BenchReport {
             connections: arguments.connections,
             batch: arguments.batch.get(),
             payload_bytes: arguments.payload_bytes,
-            time_ms: arguments.time,
+            time_ms: arguments.time.as_ms(),
             seconds,
             published: counts.published,
             consumed: counts.consumed,

@@ -129,8 +129,8 @@ fn readable(details: &ScheduleDetails, runs: &[Timestamp]) -> Result<Value, Comm
     job["payload"] = payload.into();
     for name in ["delay", "lease", "retain", "start_within"] {
         if let Some(value) = job.get_mut(name) {
-            let ms = value.as_u64().map(DurationMs::saturating);
-            *value = ms.map_or(Value::Null, |ms| duration_text(ms).into());
+            let given = serde_json::from_value(value.take()).ok();
+            *value = given.map_or(Value::Null, |given| duration_text(given).into());
         }
     }
     let runs = runs.iter().enumerate().map(|(index, at)| {

@@ -21,6 +21,8 @@ async fn arguments_that_would_fail_each_job_are_refused_at_the_start() {
         let error = cli.error(2, &["work", "q", "--", program]);
         assert!(error.contains(program), "{error}");
     }
+    let error = cli.error(2, &["publish", "q", "{}", "--delay", "30"]);
+    assert!(error.contains("write 30s or 30ms"), "{error}");
     let error = cli.error(2, &["work", "q", "--concurrency", "0", "--", "true"]);
     assert!(error.contains("--concurrency"), "{error}");
     let job = cli.json(&["job", "show", "q", "key:k"]);

@@ -207,11 +207,11 @@ mod tests {
         assert_eq!(
             options,
             [
-                "delay=2",
+                "delay=2ms",
                 "durability=memory",
                 "if_exists=reject",
                 "key=a%2Fb%20%26c",
-                "retry=%7B%22every%22%3A5000%7D"
+                "retry=%7B%22every%22%3A%225s%22%7D"
             ]
         );
         assert_eq!(call.http.headers["job-attr-tenant"], "blue");

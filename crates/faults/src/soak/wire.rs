@@ -91,12 +91,12 @@ impl SoakCredentials {
                 self.write(wire, "PUT", &path, body.as_bytes())
             }
             SoakWire::Native => {
-                let mut path = format!("queues/{queue}/jobs?delay={}", terms.delay.as_millis());
+                let mut path = format!("queues/{queue}/jobs?delay={}ms", terms.delay.as_millis());
                 if let Some(key) = &terms.key {
                     let _ = write!(path, "&key={key}");
                 }
                 if !terms.retain.is_zero() {
-                    let _ = write!(path, "&retain={}", terms.retain.as_millis());
+                    let _ = write!(path, "&retain={}ms", terms.retain.as_millis());
                 }
                 self.write(wire, "POST", &path, body.as_bytes())
             }
@@ -147,8 +147,7 @@ impl SoakCredentials {
 
     /// Reports that an attempt has failed.
     pub(super) fn fail(&self, lease: &str, retry_in: Duration) -> Vec<u8> {
-        let item =
-            json!({"lease": lease, "error": "soak", "retry_in": retry_in.as_millis() as u64});
+        let item = json!({"lease": lease, "error": "soak", "retry_in": format!("{}ms", retry_in.as_millis())});
         let body = json!({"leases": [item]}).to_string();
         self.write(SoakWire::Native, "POST", "fail", body.as_bytes())
     }

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use humantime::{format_duration, parse_duration};
+use tidegate_duration::InvalidDuration;
 use toml::{Table, Value};
 
 use super::error::{ConfigError, SettingsLayer};
@@ -81,7 +81,7 @@ impl Schema {
     pub fn gaps(&self) -> Vec<String> {
         let needs_bound = |example: &Value| match example {
             Value::Integer(_) | Value::Float(_) => true,
-            Value::String(text) => parse_duration(text).is_ok(),
+            Value::String(text) => tidegate_duration::parse(text).is_ok(),
             _ => false,
         };
         let examples = leaves(&self.examples);
@@ -226,13 +226,21 @@ fn is_invalid_socket_address(example: &str, text: &str) -> bool {
 }
 
 fn check_duration(text: &str, least: Duration, most: Duration) -> Result<(), String> {
-    let range = || format!("{} to {}", format_duration(least), format_duration(most));
-    let Ok(duration) = parse_duration(text) else {
-        return Err(format!(
+    let range = || {
+        format!(
+            "{} to {}",
+            tidegate_duration::text(least),
+            tidegate_duration::text(most)
+        )
+    };
+    let duration = tidegate_duration::parse(text).map_err(|invalid| match invalid {
+        InvalidDuration::WithoutUnit(_) => format!("{}; {invalid}", range()),
+        InvalidDuration::TooLong(_) => format!("{}, not {text:?}", range()),
+        InvalidDuration::Malformed(_) => format!(
             "a duration such as \"500ms\", \"30s\" or \"2m\", {}, not {text:?}",
             range()
-        ));
-    };
+        ),
+    })?;
     if !(least..=most).contains(&duration) {
         return Err(format!("{}, not {text:?}", range()));
     }
@@ -247,8 +255,8 @@ fn expected(example: &Value, bound: Option<Bound>) -> String {
         (_, Some(Bound::Number(least, most))) => format!("a whole number, {least} to {most}"),
         (_, Some(Bound::Duration(least, most))) => format!(
             "a duration in quotes such as \"500ms\", \"30s\" or \"2m\", {} to {}",
-            format_duration(least),
-            format_duration(most)
+            tidegate_duration::text(least),
+            tidegate_duration::text(most)
         ),
         (Value::Integer(_), _) => "a whole number".to_owned(),
         (Value::Boolean(_), _) => "true or false".to_owned(),

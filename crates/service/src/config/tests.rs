@@ -25,7 +25,7 @@ password = \"\"
 #[serde(deny_unknown_fields)]
 struct TestSettings {
     name: String,
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     wait: Duration,
     log: Log,
 }
@@ -262,7 +262,7 @@ lines = 5
 #[serde(deny_unknown_fields)]
 struct SettingsWithSecrets {
     #[expect(dead_code, reason = "only deserialized")]
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "tidegate_duration")]
     wait: Duration,
     #[expect(dead_code, reason = "only deserialized")]
     log: HashMap<String, u32>,

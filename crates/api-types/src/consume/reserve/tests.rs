@@ -112,7 +112,7 @@ fn other_options_are_rejected() {
             "invalid_parameter: wait: ",
         ),
         (
-            json!({"queues": ["a"], "lease": 99}),
+            json!({"queues": ["a"], "lease": "99ms"}),
             "invalid_parameter: lease: ",
         ),
         (

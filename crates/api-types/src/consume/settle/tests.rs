@@ -95,12 +95,12 @@ fn failures_are_retried_or_dead() {
     let body: FailBody = round_trip(&json!({"leases": [
         {"lease": "a", "error": "smtp: 550", "dead": true},
         {"lease": "b", "error": "e".repeat(5_000), "retry_in": "5m"},
-        {"lease": "c", "error": "", "retry_in": 0, "dead": false},
+        {"lease": "c", "error": "", "retry_in": "0s", "dead": false},
     ]}));
     assert!(body.leases[0].dead && !body.leases[1].dead);
     assert_eq!(body.leases[1].error.as_str().len(), 1_024);
     assert_eq!(body.leases[2].retry_in, Some(DurationMs::ZERO));
-    let both = json!({"leases": [{"lease": "a", "error": ""}, {"lease": "a", "error": "", "retry_in": 1, "dead": true}]});
+    let both = json!({"leases": [{"lease": "a", "error": ""}, {"lease": "a", "error": "", "retry_in": "1ms", "dead": true}]});
     expect_error::<FailBody>(
         &both,
         "invalid_parameter: leases[1].dead: dead and retry_in exclude each other",
@@ -126,7 +126,7 @@ fn touches_and_releases_have_leases_and_one_duration() {
         None
     );
     expect_error::<TouchBody>(
-        &json!({"leases": ["a"], "lease": 99}),
+        &json!({"leases": ["a"], "lease": "99ms"}),
         "invalid_parameter: lease: a lease must be",
     );
     expect_error::<TouchBody>(

@@ -42,8 +42,8 @@ fn items_have_a_payload_and_options() {
 #[test]
 fn an_item_and_its_parts_are_the_same() {
     let options: JobOptions = serde_json::from_value(json!({
-        "delay": 1, "key": "k", "if_exists": "reject", "retain": 2, "idempotency_key": "i", "durability": "fsync",
-        "lease": 300, "max_attempts": 4, "retry": {"every": 5}, "start_within": 6,
+        "delay": "1ms", "key": "k", "if_exists": "reject", "retain": "2ms", "idempotency_key": "i", "durability": "fsync",
+        "lease": "300ms", "max_attempts": 4, "retry": {"every": "5ms"}, "start_within": "6ms",
     }))
     .unwrap();
     let payload = JobPayload {
@@ -108,7 +108,7 @@ fn errors_name_the_item() {
             "invalid_parameter: jobs[1].content_type: ",
         ),
         (
-            json!({"payload_base64": "e", "delay": 1}),
+            json!({"payload_base64": "e", "delay": "1ms"}),
             "invalid_parameter: jobs[1].payload_base64: not base64",
         ),
         (
@@ -116,7 +116,7 @@ fn errors_name_the_item() {
             "payload_not_json: jobs[1].payload_base64: ",
         ),
         (
-            json!({"payload": 1, "delay": 1, "run_at": 0}),
+            json!({"payload": 1, "delay": "1ms", "run_at": 0}),
             "delay_and_run_at: jobs[1].run_at: ",
         ),
         (

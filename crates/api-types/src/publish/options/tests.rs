@@ -55,13 +55,13 @@ fn a_query_has_every_option() {
         "run_at": "2026-11-21T12:30:00.000Z",
         "key": "order-17",
         "if_exists": "replace",
-        "retain": 86_400_000,
+        "retain": "1d",
         "idempotency_key": "abc",
         "durability": "fsync+replica:1",
-        "lease": 90_000,
-        "retry": {"delays": [120_000, 600_000], "jitter": 0.5, "max_attempts": 4},
-        "start_within": 300_000,
-        "wait": 20_000,
+        "lease": "1m30s",
+        "retry": {"delays": ["2m", "10m"], "jitter": 0.5, "max_attempts": 4},
+        "start_within": "5m",
+        "wait": "20s",
     });
     assert_eq!(serde_json::to_value(&options).unwrap(), expected);
     assert_eq!(

@@ -151,7 +151,7 @@ fn the_end_of_a_pause_alone_pauses() {
 #[test]
 fn other_policies_are_rejected() {
     for (body, expected) in [
-        (json!({"lease": 99}), "invalid_parameter: lease: "),
+        (json!({"lease": "99ms"}), "invalid_parameter: lease: "),
         (
             json!({"lease_ms": 60_000}),
             "invalid_body: lease_ms: unknown field",

@@ -80,13 +80,13 @@ fn settle(action: SettleAction, jobs: &[HeldJob]) -> HttpRequest {
             });
             json!({"leases": items.collect::<Vec<_>>()})
         }
-        SettleAction::Touch(lease) => json!({"leases": leases, "lease": lease / MS}),
-        SettleAction::Release(delay) => json!({"leases": leases, "delay": delay / MS}),
+        SettleAction::Touch(lease) => json!({"leases": leases, "lease": in_ms(lease)}),
+        SettleAction::Release(delay) => json!({"leases": leases, "delay": in_ms(delay)}),
         SettleAction::Fail | SettleAction::FailRetryIn(_) | SettleAction::FailDead => {
             let items = leases.iter().map(|lease| {
                 let mut item = json!({"lease": lease, "error": "the worker of a fault run"});
                 match action {
-                    SettleAction::FailRetryIn(delay) => item["retry_in"] = (delay / MS).into(),
+                    SettleAction::FailRetryIn(delay) => item["retry_in"] = json!(in_ms(delay)),
                     SettleAction::FailDead => item["dead"] = true.into(),
                     _ => {}
                 }
@@ -96,6 +96,10 @@ fn settle(action: SettleAction, jobs: &[HeldJob]) -> HttpRequest {
         }
     };
     HttpRequest::json("POST", format!("/{}", action.verb()), &body)
+}
+
+const fn in_ms(micros: u64) -> DurationMs {
+    DurationMs::saturating(micros / MS)
 }
 
 fn cancel(queue: u16, job: &JobAddress, running: IfRunningOption) -> HttpRequest {
@@ -112,7 +116,7 @@ fn cancel(queue: u16, job: &JobAddress, running: IfRunningOption) -> HttpRequest
 fn change(queue: u16, job: &JobAddress, delay: u64, run_at: Option<UnixMicros>) -> HttpRequest {
     let body = match run_at {
         Some(at) => json!({"run_at": at / MS}),
-        None => json!({"delay": delay / MS}),
+        None => json!({"delay": in_ms(delay)}),
     };
     HttpRequest::json("PATCH", job_path(queue, job, ""), &body)
 }

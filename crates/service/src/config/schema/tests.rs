@@ -28,7 +28,7 @@ fn a_value_has_the_type_of_the_default() {
     for (key, fine) in [
         ("flag", &["true", "false"][..]),
         ("number", &["1", "10"]),
-        ("wait", &["\"1ms\"", "\"1h\"", "\"1.5s\""]),
+        ("wait", &["\"1ms\"", "\"1h\"", "\"1.5s\"", "\"PT5S\""]),
         ("name", &["\"\"", "\"a\""]),
         ("list", &["[]", "[\"a\"]", "\"a,b\""]),
         ("names.any", &["\"a\""]),
@@ -52,6 +52,8 @@ fn a_value_has_the_type_of_the_default() {
             "\"1ms\"",
             "\"1h\"",
             "\"1.5s\"",
+            "\"PT5S\"",
+            "\"5\"",
             "\"0s\"",
             "\"1500us\"",
             "\"2h\"",
@@ -86,10 +88,15 @@ fn an_error_names_the_key_and_what_it_accepts() {
         said,
         "number must be a whole number, 1 to 10, not a number with a fraction"
     );
-    let said = error_of("wait = \"500000000000years\"");
-    assert_eq!(said, "wait must be 1ms to 1h, not \"500000000000years\"");
+    let said = error_of("wait = \"500000000000000d\"");
+    assert_eq!(said, "wait must be 1ms to 1h, not \"500000000000000d\"");
     let said = error_of("wait = 5");
     assert!(said.contains("a duration in quotes"), "{said}");
+    let said = error_of("wait = \"5\"");
+    assert_eq!(
+        said,
+        "wait must be 1ms to 1h; 5 has no unit: write 5s or 5ms"
+    );
     let said = error_of("flag = 1");
     assert_eq!(said, "flag must be true or false, not a whole number");
     let said = error_of("[pool.x]\nsise = 1");
