@@ -1,6 +1,6 @@
 //! A server at `maxmemory`: what may still be written there does not make its data larger.
 
-use tidegate_core::{Namespace, QueueKey, RetryDelays, RetryPolicy};
+use tidegate_core::{Namespace, QueueKey, RetryDelays, RetryPolicy, RetrySteps};
 use tidegate_store::{
     AfterFailure, Claim, FailOutcome, FailRequest, IfExists, LeasedJob, POLL_QUEUES_MAX, RelayKey,
     Store, TableSetOutcome,
@@ -38,7 +38,7 @@ async fn fail_all(f: &StoreFixture) -> Vec<LeasedJob> {
     let policy = RetryPolicy {
         max_attempts: 100,
         delays: RetryDelays {
-            steps_ms: vec![1000],
+            steps: RetrySteps::Listed(vec![1000]),
             jitter_permille: 0,
         },
     };
