@@ -193,9 +193,8 @@ local function keep_done(job, for_ms, result)
   if job[FLAGS] >= AWAITED then notify_end(job) end
   drop_timer(job)
   turn(job, DONE)
-  job[DUE_MS] = now_ms
   job[FLAGS] = bit.band(job[FLAGS], 255 + LOGGED + AWAITED) + (result ~= '' and BODY_OUTSIDE or 0)
-  job[RECORD], job[EXPIRES_MS] = sub(job[RECORD], 1, HEADER_BYTES + extension), from_ms + for_ms
+  job[RECORD], job[DUE_MS], job[EXPIRES_MS] = sub(job[RECORD], 1, HEADER_BYTES + extension), now_ms, from_ms + for_ms
   expire_later(job[NUMBER], job[EXPIRES_MS])
   rewrite(job)
 end
