@@ -68,7 +68,7 @@ async fn a_relay_is_set_shown_listed_replaced_and_deleted() {
         format!("\"{}\"", view["revision"].as_str().unwrap())
     );
     assert_eq!((&view["name"], &view["secrets"]), (&json!("b"), &json!([])));
-    assert_eq!(view["config"]["lease"], 60_000);
+    assert_eq!(view["config"]["lease"], "1m");
     // What is shown can be set.
     let again = put(&client, "b", &[], &view["config"]).await.expect(200);
     assert_eq!(again.json()["config"], view["config"]);
