@@ -8,7 +8,6 @@ mod versus;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tidegate_local_deployment::start::{API, PUMP, start_api, start_pumps};
@@ -284,7 +283,7 @@ fn read(file: &Path) -> Result<Value, CommandError> {
 }
 
 fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<PathBuf, CommandError> {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let now = format!("{:.0}", jiff::Timestamp::now());
     let path = folder.join(format!("{}.json", now.replace(':', "-")));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let all = json!({"time": now, "redis": binary.to_string(), "cores": cores, "reports": reports});

@@ -93,8 +93,8 @@ async fn expect_clock(daemon: &Daemon, now: SystemTime) {
     };
     let line = eventually("a line of log", LATE_MAX, first_line).await;
     let stamp = line.split_whitespace().next().expect("a line of words");
-    let logged = humantime::parse_rfc3339(stamp).expect("a line begins with its time");
-    let off = match logged.duration_since(now) {
+    let logged: jiff::Timestamp = stamp.parse().expect("a line begins with its time");
+    let off = match SystemTime::from(logged).duration_since(now) {
         Ok(ahead) => ahead,
         Err(error) => error.duration(),
     };

@@ -73,6 +73,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
         &[
             "api",
             "core",
+            "duration",
             "local-program",
             "local-redis",
             "pumpd",

@@ -5,7 +5,6 @@
 mod access_log;
 mod error;
 mod info;
-mod instant;
 mod keys;
 mod lanes;
 mod limiter;

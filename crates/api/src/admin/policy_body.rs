@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tidegate_api_types::values::TimestampMs;
 use tidegate_core::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy, RetrySteps};
-
-use super::instant;
 
 /// The most characters of an unknown field that an error shows.
 const SHOWN_MAX: usize = 64;
@@ -99,7 +98,7 @@ impl From<&QueuePolicy> for PolicyView {
             retain_ms: policy.retain_ms,
             paused: policy.pause != Pause::No,
             paused_until: match policy.pause {
-                Pause::Until(end_ms) => Some(instant::text(end_ms)),
+                Pause::Until(end_ms) => Some(TimestampMs::saturating(end_ms).to_string()),
                 Pause::No | Pause::UntilResumed => None,
             },
             closed: policy.closed,
@@ -289,11 +288,10 @@ fn flag(field: &'static str, value: &Value) -> Result<bool, BadPolicyBody> {
 }
 
 fn instant_of(field: &'static str, value: &Value) -> Result<Option<u64>, BadPolicyBody> {
-    let expected =
-        "an instant in UTC such as \"2026-11-21T12:30:00Z\", or an integer of ms since 1970";
+    let expected = "an instant such as \"2026-11-21T12:30:00Z\", or an integer of ms since 1970";
     let instant_ms = match value {
         Value::Null => return Ok(None),
-        Value::String(text) => instant::parse(text),
+        Value::String(text) => text.parse().ok().map(TimestampMs::as_ms),
         value => value.as_u64(),
     };
     instant_ms

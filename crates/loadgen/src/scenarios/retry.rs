@@ -1,6 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use futures_util::future::try_join_all;
@@ -199,9 +199,8 @@ async fn retried_at(connection: &mut HttpConnection, fail: &[u8]) -> Result<u64,
 }
 
 fn since_1970_ms(rfc3339: &str) -> Option<u64> {
-    let time = humantime::parse_rfc3339(rfc3339).ok()?;
-    let since = time.duration_since(UNIX_EPOCH).ok()?;
-    u64::try_from(since.as_millis()).ok()
+    let time: jiff::Timestamp = rfc3339.parse().ok()?;
+    u64::try_from(time.as_millisecond()).ok()
 }
 
 #[cfg(test)]
