@@ -1,5 +1,6 @@
 //! Publishing, showing, changing and cancelling jobs.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tidegate_testkit::{NativeClient, Stack};
 
@@ -110,6 +111,51 @@ async fn a_running_job_is_cancelled_as_the_client_wants() {
         client.settle("ack", &leases).await,
         [json!({"outcome": "gone"})]
     );
+    stack.finish().await;
+}
+
+/// A running job has no due time that could be changed. Each piece of advice leads to a job that is due later.
+#[tokio::test]
+async fn the_advice_for_a_running_job_helps() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let job = "/queues/q/jobs/key:a";
+    let promote = format!("{job}/promote");
+    let expect_later = async || {
+        let shown = client.get(job).await.expect(200).json();
+        assert_eq!(shown["state"], "delayed", "{shown}");
+        let run_at: Timestamp = shown["run_at"].as_str().unwrap().parse().unwrap();
+        let delay = run_at.duration_since(Timestamp::now());
+        assert!(delay > SignedDuration::from_mins(58), "{shown}");
+        let promoted = client.send("POST", &promote, &[], b"").await;
+        promoted.expect(200);
+    };
+    client.publish("q", "key=a", "x").await.expect(201);
+    for settle in ["ack", "fail", "release"] {
+        let leased = client.reserve("q", 1).await.remove(0);
+        for (method, path) in [("PATCH", job), ("POST", &promote)] {
+            let refused = client.call(method, path, &json!({"delay": "1h"})).await;
+            let refused = refused.expect(409).json();
+            assert_eq!(refused["code"], "job_running", "{path}");
+            let detail = refused["detail"].as_str().unwrap();
+            for advice in ["if_exists=replace", "retry_in", "releases it with delay"] {
+                assert!(detail.contains(advice), "{detail}");
+            }
+        }
+        let lease = &leased["lease"];
+        let body = match settle {
+            "ack" => {
+                let query = "key=a&delay=1h&if_exists=replace";
+                let rerun = client.publish("q", query, "x").await.expect(200).json();
+                assert_eq!(rerun["outcome"], "rerun");
+                json!({"leases": [lease]})
+            }
+            "fail" => json!({"leases": [{"lease": lease, "error": "e", "retry_in": "1h"}]}),
+            _ => json!({"leases": [lease], "delay": "1h"}),
+        };
+        client.settle(settle, &body).await;
+        expect_later().await;
+    }
     stack.finish().await;
 }
 
