@@ -47,6 +47,38 @@ impl StoreFixture {
             .unwrap()[0]
     }
 
+    /// Publishes a job that fails so often, and returns the delay after each failure.
+    async fn delays_after_failures(
+        &self,
+        failures: usize,
+        steps: RetrySteps,
+        jitter_permille: u16,
+    ) -> Vec<u64> {
+        let options = |new: &mut KeyedJob| {
+            let extension = &mut new.job.native.as_mut().unwrap().extension;
+            extension.max_attempts = Some(100);
+            // It is behind the delays in the record.
+            extension.retain_ms = Some(5000);
+            extension.retry = Some(RetryDelays {
+                steps,
+                jitter_permille,
+            });
+        };
+        self.publish_a(START, options).await;
+        let (mut now_ms, mut delays) = (START, Vec::new());
+        for _ in 0..failures {
+            let (leased, _) = self.lease_one(now_ms).await;
+            let failed = self.fail(now_ms, leased, AfterFailure::RetryAsConfigured);
+            let FailOutcome::Retry { due_at_ms } = failed.await else {
+                panic!("attempts are left");
+            };
+            delays.push(due_at_ms - now_ms);
+            now_ms = due_at_ms;
+            self.move_due(now_ms).await;
+        }
+        delays
+    }
+
     async fn touch(&self, now_ms: u64, job: LeasedJob, lease_ms: Option<u64>) -> u64 {
         let (store, leases) = (self.store.at(now_ms), [job]);
         let touched = store.touch_all(&self.queue, &leases, lease_ms, LEASE_MS);
@@ -283,26 +315,8 @@ async fn a_revoked_job_is_gone_with_its_waiting_version_and_history() {
 #[tokio::test]
 async fn jitter_makes_a_delay_longer_and_never_shorter() {
     let f = fixture().await;
-    let random_delay = |new: &mut KeyedJob| {
-        let native = new.job.native.as_mut().unwrap();
-        native.extension.max_attempts = Some(100);
-        native.extension.retry = Some(RetryDelays {
-            steps: RetrySteps::Listed(vec![1000]),
-            jitter_permille: 1000,
-        });
-    };
-    f.publish_a(START, random_delay).await;
-    let (mut now_ms, mut delays) = (START, Vec::new());
-    for _ in 0..40 {
-        let (leased, _) = f.lease_one(now_ms).await;
-        let failed = f.fail(now_ms, leased, AfterFailure::RetryAsConfigured);
-        let FailOutcome::Retry { due_at_ms } = failed.await else {
-            panic!("attempts are left");
-        };
-        delays.push(due_at_ms - now_ms);
-        now_ms = due_at_ms;
-        f.move_due(now_ms).await;
-    }
+    let delays = f.delays_after_failures(40, RetrySteps::Listed(vec![1000]), 1000);
+    let delays = delays.await;
     assert!(
         delays.iter().all(|ms| (1000..=2000).contains(ms)),
         "{delays:?}"
@@ -311,35 +325,24 @@ async fn jitter_makes_a_delay_longer_and_never_shorter() {
     assert!(delays.iter().any(|ms| *ms > 1500), "{delays:?}");
 }
 
-/// The rule is stored, so the number of failures does not limit the growth. Retention is behind it in the record.
+#[tokio::test]
+async fn the_last_delay_of_a_list_repeats() {
+    let f = fixture().await;
+    let listed = RetrySteps::Listed(vec![1000, 5000]);
+    let delays = f.delays_after_failures(4, listed, 0).await;
+    assert_eq!(delays, [1000, 5000, 5000, 5000]);
+}
+
+/// The rule is stored, so the number of failures does not limit the growth.
 #[tokio::test]
 async fn delays_grow_up_to_the_longest_one_however_many_failures_it_takes() {
     let f = fixture().await;
-    let growing = |new: &mut KeyedJob| {
-        let native = new.job.native.as_mut().unwrap();
-        native.extension.max_attempts = Some(100);
-        native.extension.retain_ms = Some(5000);
-        native.extension.retry = Some(RetryDelays {
-            steps: RetrySteps::Growing {
-                first_ms: 1000,
-                factor: 1.1,
-                max_ms: 30_000,
-            },
-            jitter_permille: 0,
-        });
+    let growing = RetrySteps::Growing {
+        first_ms: 1000,
+        factor: 1.1,
+        max_ms: 30_000,
     };
-    f.publish_a(START, growing).await;
-    let (mut now_ms, mut delays) = (START, Vec::new());
-    for _ in 0..40 {
-        let (leased, _) = f.lease_one(now_ms).await;
-        let failed = f.fail(now_ms, leased, AfterFailure::RetryAsConfigured);
-        let FailOutcome::Retry { due_at_ms } = failed.await else {
-            panic!("attempts are left");
-        };
-        delays.push(due_at_ms - now_ms);
-        now_ms = due_at_ms;
-        f.move_due(now_ms).await;
-    }
+    let delays = f.delays_after_failures(40, growing, 0).await;
     let expected = (0..40).map(|failures| (1000.0 * 1.1_f64.powi(failures)).round() as u64);
     let expected: Vec<u64> = expected.map(|delay_ms| delay_ms.min(30_000)).collect();
     assert_eq!(delays, expected);
