@@ -147,7 +147,10 @@ async fn signals_within_a_second_of_the_first_are_one_request() {
         kill_process(pid, Signal::INT).unwrap();
     };
     for delay in [Duration::ZERO, Duration::from_millis(1500)] {
-        let text = format!("drain_timeout = \"60s\"\ndrain_delay = \"{delay:?}\"\n");
+        let text = format!(
+            "drain_timeout = \"60s\"\ndrain_delay = \"{}ms\"\n",
+            delay.as_millis()
+        );
         let file = fixture.write("own.toml", &text);
         let flags = ["--config", &file, "-sv"];
         let api = fixture.start(DaemonProgram::Api, &flags).await;

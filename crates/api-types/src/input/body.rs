@@ -154,7 +154,7 @@ mod tests {
                 "invalid_body: items[0].dealy: unknown field `dealy`, expected one of",
             ),
             (
-                r#"{"items":[{"delay":1,"delay":2}]}"#,
+                r#"{"items":[{"delay":"1s","delay":"2s"}]}"#,
                 "invalid_body: items[0]: duplicate field `delay`",
             ),
             (r#"{"items":[]}"#, "invalid_parameter: items: none"),

@@ -39,7 +39,7 @@ fn what_is_absent_has_its_default_and_is_written() {
     let expected = json!({
         "source": {"kind": "queue", "queue": "orders"},
         "sink": {
-            "kind": "webhook", "url": "https://a.example", "allow_http": false, "allow_networks": [], "time_limit": 10_000
+            "kind": "webhook", "url": "https://a.example", "allow_http": false, "allow_networks": [], "time_limit": "10s"
         },
         "paused": false, "concurrency": 1024, "batch": 256, "lease": "1m", "breaker_failures": 5,
         "breaker_pause": "1s", "breaker_pause_max": "1m",
@@ -115,7 +115,7 @@ fn a_webhook_that_cannot_work_is_rejected_with_the_field() {
             "sink.secret",
         ),
         (
-            json!({"kind": "webhook", "url": "https://a", "time_limit": 99}),
+            json!({"kind": "webhook", "url": "https://a", "time_limit": "99ms"}),
             "sink.time_limit",
         ),
         (

@@ -36,16 +36,15 @@ struct TextRule {
 
 impl TextRule {
     fn check(&self, text: &str) -> Result<(), InvalidValue> {
-        let bytes = text.len();
         let refused = text.chars().find(|letter| !(self.allows)(*letter));
+        let has_length = (1..=self.bytes_max).contains(&text.len());
+        if refused.is_none() && has_length && (self.fits)(text) {
+            return Ok(());
+        }
         let mut detail = format!("{} must be {}", self.what, self.describe());
-        match refused {
-            None if (1..=self.bytes_max).contains(&bytes) && (self.fits)(text) => return Ok(()),
-            None => {}
-            Some(refused) => {
-                let code = u32::from(refused);
-                let _ = write!(detail, "; {refused:?} (U+{code:04X}) is not allowed");
-            }
+        if let Some(refused) = refused {
+            let code = u32::from(refused);
+            let _ = write!(detail, "; {refused:?} (U+{code:04X}) is not allowed");
         }
         Err(InvalidValue::new(detail).with_code(self.code))
     }

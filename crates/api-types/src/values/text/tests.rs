@@ -40,7 +40,7 @@ fn names_are_letters_digits_dash_and_underscore() {
         );
     }
     let error = "a b".parse::<QueueNameText>().unwrap_err();
-    let expected = "the name of a queue must be 1 to 255 bytes of letters, digits, - and _";
+    let expected = "the name of a queue must be 1 to 255 bytes of letters, digits, - and _; ' ' (U+0020) is not allowed";
     assert_eq!(error.detail, expected);
 }
 
@@ -144,7 +144,7 @@ fn a_path_names_a_job_by_id_or_key() {
     for (segment, key, part) in [
         ("-", None, "?key=KEY"),
         (ID, Some("a"), "jobs/-?key=KEY"),
-        ("order-17", None, "key:KEY"),
+        ("order-17", None, "did you mean key:order-17?"),
         ("key:", None, "the key of a job"),
         ("-", Some(""), "the key of a job"),
     ] {

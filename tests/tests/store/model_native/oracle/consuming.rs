@@ -82,6 +82,7 @@ impl NativeModel {
             job.state = JobState::Done;
             job.cancel_requested = false;
             job.version.body = Bytes::new();
+            job.version.due_ms = now_ms;
             job.version.expires_ms = now_ms + kept_ms;
             job.result = result.cloned();
             if job.is_awaited {
