@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::JobAttributes;
+use super::attributes::JobAttributes;
 
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/http-protocol-binding.md#3132-http-header-values>
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
