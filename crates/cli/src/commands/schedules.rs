@@ -1,13 +1,10 @@
 //! Commands for schedules.
 
-use jiff::SignedDuration;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate::api::schedule::ScheduleJob;
 use tidegate::api::values::JsonText;
-use tidegate::{
-    ChangeCondition, Client, DurationMs, Error, ProblemCode, Schedule, ScheduleDetails, Timestamp,
-};
+use tidegate::{ChangeCondition, Client, Error, ProblemCode, Schedule, ScheduleDetails, Timestamp};
 
 use super::new_job::{duration, with_content};
 use crate::arguments::schedule::{ScheduleCommand, SeenArguments, SetArguments};
@@ -127,12 +124,6 @@ fn readable(details: &ScheduleDetails, runs: &[Timestamp]) -> Result<Value, Comm
     };
     let mut job = serde_json::to_value(&without_payload).map_err(Error::Encode)?;
     job["payload"] = payload.into();
-    for name in ["delay", "lease", "retain", "start_within"] {
-        if let Some(value) = job.get_mut(name) {
-            let given = serde_json::from_value(value.take()).ok();
-            *value = given.map_or(Value::Null, |given| duration_text(given).into());
-        }
-    }
     let runs = runs.iter().enumerate().map(|(index, at)| {
         // Fields are in the order of their names.
         let number = format!(
@@ -152,7 +143,7 @@ fn readable(details: &ScheduleDetails, runs: &[Timestamp]) -> Result<Value, Comm
         "ends_at": config.ends_at,
         "overlap": config.overlap,
         "catch_up": config.catch_up,
-        "catch_up_window": config.catch_up_window.map(duration_text),
+        "catch_up_window": config.catch_up_window,
         "job": job,
         "runs": runs.collect::<Map<_, _>>(),
     }))
@@ -165,7 +156,7 @@ fn times(config: &Schedule) -> String {
             let time_zone = config.time_zone.as_deref().unwrap_or("UTC");
             format!("{pattern} {time_zone}")
         }
-        (None, Some(every)) => format!("every {}", duration_text(every)),
+        (None, Some(every)) => format!("every {every}"),
         (None, None) => String::new(),
     }
 }
@@ -176,10 +167,4 @@ fn next_run(details: &ScheduleDetails) -> Value {
         None if details.config.paused => "paused".into(),
         None => "ended".into(),
     }
-}
-
-/// A duration such as `15m` or `1h 30m`.
-fn duration_text(value: DurationMs) -> String {
-    let ms = i64::try_from(value.as_ms()).unwrap_or(i64::MAX);
-    format!("{:#}", SignedDuration::from_millis(ms))
 }

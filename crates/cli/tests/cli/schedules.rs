@@ -36,7 +36,7 @@ async fn a_schedule_is_set_shown_paused_and_deleted() {
         json!({"kind": "digest"})
     );
     assert_eq!(created["config"]["job"]["attributes"]["tenant"], "blue");
-    assert_eq!(created["config"]["job"]["delay"], 90_000);
+    assert_eq!(created["config"]["job"]["delay"], "1m30s");
 
     let shown = cli.json(&["schedule", "show", "digest", "--runs", "3"]);
     assert_eq!(shown["runs"].as_array().unwrap().len(), 3);
@@ -46,7 +46,7 @@ async fn a_schedule_is_set_shown_paused_and_deleted() {
         value(&lines, "times"),
         Some("0 9 * * MON-FRI Europe/Berlin")
     );
-    assert_eq!(value(&lines, "job.delay"), Some("1m 30s"));
+    assert_eq!(value(&lines, "job.delay"), Some("1m30s"));
     assert_eq!(value(&lines, "runs.01"), shown["next_run"].as_str());
     assert!(value(&lines, "runs.12").is_some(), "{lines}");
 
@@ -55,7 +55,7 @@ async fn a_schedule_is_set_shown_paused_and_deleted() {
     let table = cli.out(&["schedule", "ls"]);
     let rows: Vec<&str> = table.lines().collect();
     assert!(rows[0].starts_with("name ") && rows[0].contains(" next_run"));
-    assert!(rows[1].starts_with("a-poll ") && rows[1].contains("every 1h 30m"));
+    assert!(rows[1].starts_with("a-poll ") && rows[1].contains("every 1h30m"));
     assert!(rows[1].contains(" paused") && rows[2].starts_with("digest "));
     assert_eq!(rows.len(), 3, "{table}");
 

@@ -152,7 +152,7 @@ fn append_query(
         return Ok(());
     };
     if let Some(wait) = wait {
-        let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let wait = format!("{}ms", wait.as_millis());
         options.insert("wait".to_owned(), wait.into());
     }
     for (name, value) in options {
