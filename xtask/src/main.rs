@@ -42,7 +42,7 @@ enum XtaskCommand {
     Dev(dev::Options),
     /// Check formatting, lints and project rules, build, and run every test.
     ///
-    /// Tests use private Redis servers; TIDEGATE_REDIS_SERVER=PATH chooses the server program. The exit status is not
+    /// Tests use private Redis servers; TG_REDIS_SERVER=PATH chooses the server program. The exit status is not
     /// zero if any step failed.
     Test(test::TestOptions),
     /// Check the project rules: layers, file sizes, names, scripts, documents, licences. Part of `test`.

@@ -38,7 +38,7 @@ use schedule::ScheduleCommand;
     name = "tidegate",
     version,
     after_help = "Example:
-  export TIDEGATE_URL=http://127.0.0.1:7777 TIDEGATE_NAMESPACE=demo TIDEGATE_KEY=…
+  export TG_URL=http://127.0.0.1:7777 TG_NAMESPACE=demo TG_KEY=…
   tidegate publish close-unpaid '{\"order\":17}' --key order-17 --delay 30m
   tidegate job show close-unpaid key:order-17"
 )]

@@ -19,7 +19,7 @@ use crate::output::write_out;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Starts a private Redis or Valkey (from PATH, or TIDEGATE_REDIS_SERVER), tidegate-api and tidegate-pumpd (from the folder of
+    after_help = "Starts a private Redis or Valkey (from PATH, or TG_REDIS_SERVER), tidegate-api and tidegate-pumpd (from the folder of
 this program, or PATH), all on 127.0.0.1, and prints an API key and commands to try. Ctrl-C stops everything; so does the end
 of this program in any other way.
 
@@ -106,7 +106,7 @@ fn start(
     let failed = |error: LocalRedisError| error.to_string();
     let server = locate().map_err(failed)?.ok_or_else(|| {
         "no Redis or Valkey of version 7 or later is on PATH: install the package redis-server or valkey-server, or set \
-         TIDEGATE_REDIS_SERVER to the path of a server"
+         TG_REDIS_SERVER to the path of a server"
             .to_owned()
     })?;
     let url = start_redis(server, folder, session)?;
@@ -147,7 +147,7 @@ fn welcome(arguments: &DevArguments, redis: &str, session: &DevSession) -> Strin
     let logs: String = session.daemons.iter().map(log).collect();
     let option = match port {
         7777 => String::new(),
-        _ => format!("TIDEGATE_URL=http://127.0.0.1:{port} "),
+        _ => format!("TG_URL=http://127.0.0.1:{port} "),
     };
     format!(
         "\nTidegate is running. Ctrl-C stops it.
@@ -157,7 +157,7 @@ fn welcome(arguments: &DevArguments, redis: &str, session: &DevSession) -> Strin
 {logs}
 Paste these commands in another terminal. The first job is run by a program after three seconds; Ctrl-C ends the worker.
 
-export {option}TIDEGATE_NAMESPACE={NAMESPACE} TIDEGATE_KEY={KEY}
+export {option}TG_NAMESPACE={NAMESPACE} TG_KEY={KEY}
 tidegate publish close-unpaid '{{\"order\":17}}' --key order-17 --delay 3s
 tidegate top --once
 tidegate work close-unpaid -- sh -c 'cat; echo'

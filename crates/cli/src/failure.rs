@@ -111,7 +111,7 @@ fn request_text(error: &Error) -> String {
             )
         }
         Error::NotConnected(_) => {
-            format!("{error}; check --url or TIDEGATE_URL, and that the server runs")
+            format!("{error}; check --url or TG_URL, and that the server runs")
         }
         _ => error.to_string(),
     };

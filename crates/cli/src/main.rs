@@ -137,11 +137,11 @@ fn connect_with(
     repeat_limits: RepeatLimits,
 ) -> Result<Client, CommandFailure> {
     if connection.api_key.is_empty() {
-        let text = "no API key is given; set TIDEGATE_KEY";
+        let text = "no API key is given; set TG_KEY";
         return Err(CommandFailure::Usage(text.to_owned()));
     }
     if connection.api_key.trim() != connection.api_key {
-        let text = "the API key begins or ends with white space; remove it from TIDEGATE_KEY";
+        let text = "the API key begins or ends with white space; remove it from TG_KEY";
         return Err(CommandFailure::Usage(text.to_owned()));
     }
     let builder = Client::builder(connection.url)

@@ -26,8 +26,8 @@ const LINES_TIME: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(
     after_help = "The payload is the standard input of the program. Its environment has:
-  TIDEGATE_JOB_ID, TIDEGATE_JOB_QUEUE, TIDEGATE_JOB_KEY, TIDEGATE_JOB_ATTEMPT, TIDEGATE_JOB_FAILURES,
-  TIDEGATE_JOB_CONTENT_TYPE, and TIDEGATE_ATTR_<NAME> for each attribute (in capitals, other characters as _;
+  TG_JOB_ID, TG_JOB_QUEUE, TG_JOB_KEY, TG_JOB_ATTEMPT, TG_JOB_FAILURES,
+  TG_JOB_CONTENT_TYPE, and TG_ATTR_<NAME> for each attribute (in capitals, other characters as _;
   further attributes with the same variable in the order of their names with _2, _3 …)
 
 Exit code 0: the job is done. Other codes: it is retried by the policy of its queue, with the last line of the standard
@@ -157,12 +157,12 @@ fn command(arguments: &WorkArguments, job: &Job) -> Command {
     let mut command = Command::new(&arguments.program[0]);
     command
         .args(&arguments.program[1..])
-        .env("TIDEGATE_JOB_ID", job.id())
-        .env("TIDEGATE_JOB_QUEUE", job.queue())
-        .env("TIDEGATE_JOB_KEY", job.key().unwrap_or_default())
-        .env("TIDEGATE_JOB_ATTEMPT", job.attempt().to_string())
-        .env("TIDEGATE_JOB_FAILURES", job.failures().to_string())
-        .env("TIDEGATE_JOB_CONTENT_TYPE", job.content_type())
+        .env("TG_JOB_ID", job.id())
+        .env("TG_JOB_QUEUE", job.queue())
+        .env("TG_JOB_KEY", job.key().unwrap_or_default())
+        .env("TG_JOB_ATTEMPT", job.attempt().to_string())
+        .env("TG_JOB_FAILURES", job.failures().to_string())
+        .env("TG_JOB_CONTENT_TYPE", job.content_type())
         .envs(variables(job.attributes()))
         .stdout(match arguments.result {
             Some(_) => Stdio::piped(),
@@ -200,7 +200,7 @@ fn variable(attribute: &str) -> String {
         _ => '_',
     };
     let name: String = attribute.chars().map(known).collect();
-    format!("TIDEGATE_ATTR_{name}")
+    format!("TG_ATTR_{name}")
 }
 
 #[cfg(test)]
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn attributes_are_variables_that_a_shell_can_read() {
-        assert_eq!(variable("trace-id"), "TIDEGATE_ATTR_TRACE_ID");
-        assert_eq!(variable("ü.1"), "TIDEGATE_ATTR___1");
+        assert_eq!(variable("trace-id"), "TG_ATTR_TRACE_ID");
+        assert_eq!(variable("ü.1"), "TG_ATTR___1");
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
             ("A_B_4", "3"),
             ("C", "5"),
         ];
-        let expected = expected.map(|(name, value)| (format!("TIDEGATE_ATTR_{name}"), value));
+        let expected = expected.map(|(name, value)| (format!("TG_ATTR_{name}"), value));
         assert_eq!(found, expected.into());
     }
 }

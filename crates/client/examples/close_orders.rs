@@ -34,8 +34,8 @@ async fn close(task: CloseOrder, job: Job, orders: Data<Orders>) -> Result<(), F
 
 #[tokio::main]
 async fn main() -> Result<(), tidegate::BoxError> {
-    let client = Client::builder(std::env::var("TIDEGATE_URL")?)
-        .key(std::env::var("TIDEGATE_KEY")?)
+    let client = Client::builder(std::env::var("TG_URL")?)
+        .key(std::env::var("TG_KEY")?)
         .namespace("shop")
         .build()?;
 

@@ -19,7 +19,7 @@ struct Flags {
     #[arg(long, default_value = "http://127.0.0.1:7777")]
     url: String,
     /// API key with the scopes publish and consume
-    #[arg(long, env = "TIDEGATE_KEY", hide_env_values = true)]
+    #[arg(long, env = "TG_KEY", hide_env_values = true)]
     key: String,
     /// Namespace of the key
     #[arg(long, default_value = "demo")]

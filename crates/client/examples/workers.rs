@@ -105,8 +105,8 @@ async fn ask_for_a_report(client: &Client) -> Result<Option<String>, tidegate::B
 
 #[tokio::main]
 async fn main() -> Result<(), tidegate::BoxError> {
-    let client = Client::builder(std::env::var("TIDEGATE_URL")?)
-        .key(std::env::var("TIDEGATE_KEY")?)
+    let client = Client::builder(std::env::var("TG_URL")?)
+        .key(std::env::var("TG_KEY")?)
         .namespace("shop")
         .build()?;
     if std::env::args().any(|argument| argument == "ask") {

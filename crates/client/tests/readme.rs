@@ -50,7 +50,7 @@ async fn the_example_runs() {
     let url = server.url();
     let ran = tokio::task::spawn_blocking(move || {
         let mut command = Command::new(program);
-        command.env("TIDEGATE_URL", url).env("TIDEGATE_KEY", key);
+        command.env("TG_URL", url).env("TG_KEY", key);
         command.output().unwrap()
     });
     let output = ran.await.unwrap();

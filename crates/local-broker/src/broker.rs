@@ -21,7 +21,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(20);
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 
 /// A broker on 127.0.0.1, private to this process. Dropping it kills it, and removes a temporary data folder unless
-/// `TIDEGATE_KEEP=1` is set.
+/// `TG_KEEP=1` is set.
 #[derive(Debug)]
 pub struct LocalBroker {
     // Dropped in this order: the processes end before their folder is removed.
@@ -78,7 +78,7 @@ impl LocalBroker {
         queue: Option<&str>,
         certificate: Option<BrokerCertificate>,
     ) -> Result<Self, LocalBrokerError> {
-        let is_kept = std::env::var_os("TIDEGATE_KEEP").is_some_and(|value| value == "1");
+        let is_kept = std::env::var_os("TG_KEEP").is_some_and(|value| value == "1");
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix("tidegate-broker-").disable_cleanup(is_kept);
         let (folder, temporary) = match folder {

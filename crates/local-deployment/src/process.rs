@@ -9,8 +9,6 @@ use tidegate_local_program::ProgramProcess;
 use crate::state_folder;
 
 const LOG_LINES_SHOWN: usize = 15;
-/// Settings of the command line, which daemons would warn of.
-const NOT_FOR_DAEMONS: [&str; 3] = ["TIDEGATE_URL", "TIDEGATE_NAMESPACE", "TIDEGATE_KEY"];
 
 /// A daemon with a log and a pid file. It ends when this is dropped, and when this process is killed.
 #[derive(Debug)]
@@ -37,9 +35,6 @@ impl DevProcess {
         fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
         let mut command = Command::new(program);
         command.args(arguments);
-        for variable in NOT_FOR_DAEMONS {
-            command.env_remove(variable);
-        }
         let process = ProgramProcess::start(&mut command, &log)
             .map_err(|error| format!("failed to run {}: {error}", program.display()))?;
         let daemon = Self {

@@ -9,7 +9,7 @@ use tidegate_local_program::{FailedSource, failure_lines};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalRedisError {
-    /// The program named by `TIDEGATE_REDIS_SERVER` (or given by path) cannot be used.
+    /// The program named by `TG_REDIS_SERVER` (or given by path) cannot be used.
     #[error("{} cannot be used: {reason}", path.display())]
     Unusable {
         /// The program.

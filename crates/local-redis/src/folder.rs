@@ -10,7 +10,7 @@ use tidegate_local_program::{log_tail, process_title, try_lock_for};
 use crate::error::LocalRedisError;
 
 /// The environment variable that, set to `1`, keeps temporary data folders.
-pub const KEEP_VARIABLE: &str = "TIDEGATE_KEEP";
+pub const KEEP_VARIABLE: &str = "TG_KEEP";
 
 /// Longest wait for the lock. A released lock may be held a moment longer by a child process that another thread is
 /// starting: between fork and exec the child has a copy of every open file.

@@ -9,8 +9,8 @@
 //! All functions block. Nothing is printed: progress goes to a callback, and [`LocalRedisError`] has the reasons of failures.
 //!
 //! # Environment
-//! * `TIDEGATE_REDIS_SERVER` – path of the server program to use, instead of a search.
-//! * `TIDEGATE_KEEP=1` – keep temporary data folders when their server is dropped.
+//! * `TG_REDIS_SERVER` – path of the server program to use, instead of a search.
+//! * `TG_KEEP=1` – keep temporary data folders when their server is dropped.
 //!
 //! # When the parent dies
 //! Dropping a [`RedisServer`] ends its process. A killed parent drops nothing, so a small shell process waits on a pipe

@@ -11,7 +11,7 @@ use crate::error::LocalRedisError;
 use crate::version::{self, ServerKind, Version};
 
 /// The environment variable that names the server program to use.
-pub const SERVER_VARIABLE: &str = "TIDEGATE_REDIS_SERVER";
+pub const SERVER_VARIABLE: &str = "TG_REDIS_SERVER";
 
 /// The oldest major version that Tidegate runs on.
 pub const OLDEST_MAJOR: u32 = 7;
@@ -126,11 +126,11 @@ impl fmt::Display for ServerBinary {
     }
 }
 
-/// Finds a server of version 7.0 or newer: the one named by `TIDEGATE_REDIS_SERVER`, else the first suitable
+/// Finds a server of version 7.0 or newer: the one named by `TG_REDIS_SERVER`, else the first suitable
 /// `redis-server` or `valkey-server` on PATH. Returns `None` if there is none.
 ///
 /// # Errors
-/// [`LocalRedisError::Unusable`] if `TIDEGATE_REDIS_SERVER` names an unsuitable program. There is no fallback then.
+/// [`LocalRedisError::Unusable`] if `TG_REDIS_SERVER` names an unsuitable program. There is no fallback then.
 pub fn locate() -> Result<Option<ServerBinary>, LocalRedisError> {
     Ok(search()?.ok())
 }
@@ -207,7 +207,7 @@ mod tests {
         let path = program_that_prints(folder.path(), "Redis server v=6.2.14 sha=0");
         let error = from_variable(path).unwrap_err().to_string();
         assert!(
-            error.contains("Redis 6.2.14 is older than 7.0 (named by TIDEGATE_REDIS_SERVER)"),
+            error.contains("Redis 6.2.14 is older than 7.0 (named by TG_REDIS_SERVER)"),
             "{error}"
         );
         let path = program_that_prints(folder.path(), "hello");

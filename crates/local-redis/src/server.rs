@@ -18,7 +18,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// A Redis server on 127.0.0.1, private to this process.
 ///
 /// Dropping it kills the server (see [`kill`](Self::kill)) and removes a temporary data folder, unless
-/// `TIDEGATE_KEEP=1` is set.
+/// `TG_KEEP=1` is set.
 #[derive(Debug)]
 pub struct RedisServer {
     // Dropped in this order: the process ends before its folder is removed.

@@ -1,6 +1,6 @@
 /* Shifts the wall clock of a process (LD_PRELOAD).
  *
- * The file named by TIDEGATE_WALL_CLOCK has the offset in seconds. It is read each time the process reads the clock,
+ * The file named by TG_WALL_CLOCK has the offset in seconds. It is read each time the process reads the clock,
  * so the clock can be shifted while the process runs. Monotonic clocks are unchanged, as when a real clock is set.
  */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 static long offset_s(void) {
   int kept = errno;
   long offset = 0;
-  const char *path = getenv("TIDEGATE_WALL_CLOCK");
+  const char *path = getenv("TG_WALL_CLOCK");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   if (file >= 0) {
     char text[32];

@@ -37,7 +37,7 @@ impl WallClock {
     pub fn environment(&self) -> [(&str, String); 2] {
         [
             ("LD_PRELOAD", self.library.display().to_string()),
-            ("TIDEGATE_WALL_CLOCK", self.offset.display().to_string()),
+            ("TG_WALL_CLOCK", self.offset.display().to_string()),
         ]
     }
 

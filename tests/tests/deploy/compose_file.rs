@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::container::{ImageTarget, image};
 use crate::files::{path, yaml};
 
-/// The password that tests set as `TIDEGATE_ADMIN_PASSWORD`.
+/// The password that tests set as `TG_ADMIN_PASSWORD`.
 const PASSWORD: &str = "a-password-of-the-test";
 
 /// A service.
@@ -78,9 +78,9 @@ impl ComposeService {
     }
 }
 
-/// Replaces `${TIDEGATE_ADMIN_PASSWORD:?MESSAGE}`.
+/// Replaces `${TG_ADMIN_PASSWORD:?MESSAGE}`.
 fn interpolated(value: &str) -> String {
-    match value.strip_prefix("${TIDEGATE_ADMIN_PASSWORD:?") {
+    match value.strip_prefix("${TG_ADMIN_PASSWORD:?") {
         Some(rest) => {
             assert!(rest.ends_with('}'), "{value}");
             PASSWORD.to_owned()

@@ -305,9 +305,9 @@ impl InstalledDeployment {
 
     /// Publishes a delayed job and runs a program for it, with the command line of the package.
     async fn serve_job(&self, machine: &DebianMachine, payload: &str) {
-        let url = format!("TIDEGATE_URL=http://127.0.0.1:{}", self.listen);
-        let key = format!("TIDEGATE_KEY={}", self.key);
-        let tidegate = ["env", &url, &key, "TIDEGATE_NAMESPACE=shop", "tidegate"];
+        let url = format!("TG_URL=http://127.0.0.1:{}", self.listen);
+        let key = format!("TG_KEY={}", self.key);
+        let tidegate = ["env", &url, &key, "TG_NAMESPACE=shop", "tidegate"];
         let publish = [
             "publish",
             "orders",

@@ -73,7 +73,7 @@ impl ExampleRunner {
         let ran = Command::new("bash")
             .args(["-euc", &script])
             .env("OUT", self.folder.path())
-            .env("TIDEGATE_KEY", &self.key)
+            .env("TG_KEY", &self.key)
             .output()
             .expect("bash runs");
         let errors = String::from_utf8_lossy(&ran.stderr);

@@ -23,7 +23,7 @@ async fn the_worker_of_the_readme_works_fails_and_stops() {
     let program = worker().replace("127.0.0.1:7777", &address);
     let mut child = Command::new("python3")
         .args(["-c", &program])
-        .env("TIDEGATE_KEY", client.key())
+        .env("TG_KEY", client.key())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

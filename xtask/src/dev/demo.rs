@@ -15,9 +15,9 @@ pub(super) fn session(port: u16) -> String {
     let reserve = r#"LEASE=$(curl -s -H "$AUTH" -d '{"queues":["close-unpaid"],"wait":"10s"}' $API/reserve | tee /dev/stderr | sed 's/.*"lease":"\([^"]*\)".*/\1/'); echo"#;
     let failed = r#"{"lease":"'$LEASE'","error":"the shop is closed","retry_in":"2s"}"#;
     let lines = [
-        format!("export TIDEGATE_KEY={KEY}"),
+        format!("export TG_KEY={KEY}"),
         format!(
-            r#"API=http://127.0.0.1:{port}/v1/{NAMESPACE} AUTH="Authorization: Bearer $TIDEGATE_KEY""#
+            r#"API=http://127.0.0.1:{port}/v1/{NAMESPACE} AUTH="Authorization: Bearer $TG_KEY""#
         ),
         publish(r#"{"order":17}"#, "key=order-17&delay=30m"),
         publish(

@@ -8,23 +8,18 @@ pub(crate) struct ConnectionArguments {
     #[arg(
         long,
         global = true,
-        env = "TIDEGATE_URL",
+        env = "TG_URL",
         default_value = "http://127.0.0.1:7777"
     )]
     pub(crate) url: String,
     /// The namespace.
-    #[arg(
-        long,
-        global = true,
-        env = "TIDEGATE_NAMESPACE",
-        default_value = "default"
-    )]
+    #[arg(long, global = true, env = "TG_NAMESPACE", default_value = "default")]
     pub(crate) namespace: String,
-    /// The API key. Other users of the machine can see flags, so prefer the variable TIDEGATE_KEY.
+    /// The API key. Other users of the machine can see flags, so prefer the variable TG_KEY.
     #[arg(
         long = "api-key",
         global = true,
-        env = "TIDEGATE_KEY",
+        env = "TG_KEY",
         hide_env_values = true,
         default_value = "",
         hide_default_value = true

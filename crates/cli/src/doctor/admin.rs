@@ -12,7 +12,7 @@ use super::report::DoctorReport;
 use crate::failure::CommandFailure;
 
 /// The environment variable with the password of the account.
-const PASSWORD: &str = "TIDEGATE_ADMIN_PASSWORD";
+const PASSWORD: &str = "TG_ADMIN_PASSWORD";
 /// As in the alerts of docs/operating.md.
 const OVERDUE_SECONDS: f64 = 5.0;
 const MEMORY_SHARE: f64 = 0.8;

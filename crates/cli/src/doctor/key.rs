@@ -58,12 +58,11 @@ pub(super) async fn check_key(
 ) {
     let key = connection.api_key.trim();
     if key.is_empty() {
-        let remedy =
-            "set TIDEGATE_KEY; a key is created on the admin port, or with `tidegate key new`";
+        let remedy = "set TG_KEY; a key is created on the admin port, or with `tidegate key new`";
         return report.problem(CHECK, "no API key is given", remedy);
     }
     let Ok(mut authorization) = HeaderValue::from_str(&format!("Bearer {key}")) else {
-        let remedy = "set TIDEGATE_KEY to the secret as it was printed when the key was created";
+        let remedy = "set TG_KEY to the secret as it was printed when the key was created";
         return report.problem(
             CHECK,
             "the API key has characters that no API key has",
@@ -151,11 +150,11 @@ async fn report_failure(
             let (detail, remedy) = match server.kind().await {
                 ReachedKind::AdminPort => (
                     format!("{url} is an admin port, not that of /v1"),
-                    "use the port of `listen` in TIDEGATE_URL, 7777 by default, and this one with --admin",
+                    "use the port of `listen` in TG_URL, 7777 by default, and this one with --admin",
                 ),
                 ReachedKind::PumpOrRelay => (
                     format!("{url} is the port of a pump or a relay, not that of /v1"),
-                    "use the port of `listen` of tidegate-api in TIDEGATE_URL, 7777 by default",
+                    "use the port of `listen` of tidegate-api in TG_URL, 7777 by default",
                 ),
                 ReachedKind::Unknown => (
                     format!("{url} answers /v1 with {status}, and not as Tidegate does"),
@@ -170,14 +169,14 @@ async fn report_failure(
             let remedy = match (problem.code, problem.status) {
                 (ProblemCode::NamespaceForbidden, _) => {
                     format!(
-                        "set TIDEGATE_NAMESPACE to the namespace of the key; {namespace} is another one"
+                        "set TG_NAMESPACE to the namespace of the key; {namespace} is another one"
                     )
                 }
                 (ProblemCode::InvalidName, _) => {
-                    "set TIDEGATE_NAMESPACE to the name of a namespace".to_owned()
+                    "set TG_NAMESPACE to the name of a namespace".to_owned()
                 }
                 (_, 401) => {
-                    "check TIDEGATE_KEY: the key may be revoked, expired, or of another deployment"
+                    "check TG_KEY: the key may be revoked, expired, or of another deployment"
                         .to_owned()
                 }
                 (_, 500..) => {

@@ -20,7 +20,7 @@ pub(crate) use report::DoctorReport;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Checks the way to the server (name, port, TLS), /healthz and /readyz, the clock, and the API key with its scopes.
-No request changes anything. The password of --admin-user is taken from TIDEGATE_ADMIN_PASSWORD.
+No request changes anything. The password of --admin-user is taken from TG_ADMIN_PASSWORD.
 
 Example:
   tidegate doctor --admin http://127.0.0.1:7778 --pump http://127.0.0.1:7779"

@@ -52,9 +52,9 @@ impl CommandLine {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         command
             .args(arguments)
-            .env("TIDEGATE_URL", &self.url)
-            .env("TIDEGATE_KEY", &self.key)
-            .env("TIDEGATE_NAMESPACE", self.namespace);
+            .env("TG_URL", &self.url)
+            .env("TG_KEY", &self.key)
+            .env("TG_NAMESPACE", self.namespace);
         command
     }
 

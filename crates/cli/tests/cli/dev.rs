@@ -1,5 +1,6 @@
 //! `tidegate dev`: starts a deployment, and leaves no process behind.
 
+use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -24,7 +25,7 @@ fn dev(redis: &RedisServer, folder: Option<&Path>, arguments: &[&str]) -> Runnin
     let libraries = program.ancestors().nth(2).unwrap().join("lib");
     command
         .args(arguments)
-        .env("TIDEGATE_REDIS_SERVER", program)
+        .env("TG_REDIS_SERVER", program)
         .env("LD_LIBRARY_PATH", libraries);
     if let Some(folder) = folder {
         command.arg("--folder").arg(folder);
@@ -67,6 +68,10 @@ async fn a_deployment_is_started_stopped_and_keeps_its_data() {
     let folder = tempfile::tempdir().unwrap();
     let mut running = dev(&redis, Some(folder.path()), &["--json"]);
     let (cli, summary) = started(&mut running).await;
+    for daemon in ["tidegate-api", "tidegate-pumpd-1"] {
+        let log = fs::read_to_string(folder.path().join(format!("{daemon}.log"))).unwrap();
+        assert!(!log.contains("is ignored"), "{log}");
+    }
     cli.out(&["publish", "q", "{}", "--key", "kept", "--delay", "1h"]);
     cli.out(&["publish", "q", "{}", "--key", "due", "--delay", "10ms"]);
     eventually("the pump moves jobs", LIMIT, async || {
@@ -112,7 +117,15 @@ async fn the_printed_commands_work() {
     let program = Path::new(env!("CARGO_BIN_EXE_tidegate"));
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", program.parent().unwrap().display());
-    let script = format!("{export}\n{publish}\n{top}\n{doctor}\n");
+    // The variables of the command line are no settings of daemons, which name those that they ignore.
+    let daemons = [
+        DaemonProgram::Api,
+        DaemonProgram::Pumpd,
+        DaemonProgram::Relayd,
+    ];
+    let daemons = daemons.map(|daemon| format!("{} --print-config >&2\n", daemon.path().display()));
+    let daemons = daemons.concat();
+    let script = format!("{export}\n{daemons}{publish}\n{top}\n{doctor}\n");
     let ran = Command::new("bash")
         .args(["-euc", &script])
         .env("PATH", path)
@@ -121,6 +134,7 @@ async fn the_printed_commands_work() {
     let printed = String::from_utf8_lossy(&ran.stdout);
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{printed}{errors}");
+    assert!(!errors.contains("is ignored"), "{errors}");
     assert!(
         printed.contains("close-unpaid") && printed.contains("order-17"),
         "{printed}"
@@ -158,7 +172,7 @@ fn what_is_missing_is_named() {
     assert!(error.contains("--admin-port are both"), "{error}");
     let free = free_port().unwrap().to_string();
     let mut command = cli.command(&["dev", "--port", &port, "--admin-port", &free]);
-    command.env("PATH", "").env_remove("TIDEGATE_REDIS_SERVER");
+    command.env("PATH", "").env_remove("TG_REDIS_SERVER");
     let output = command.output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
@@ -169,7 +183,7 @@ fn what_is_missing_is_named() {
     // Without the daemons beside it, too.
     let folder = tempfile::tempdir().unwrap();
     let alone = folder.path().join("tidegate");
-    std::fs::copy(env!("CARGO_BIN_EXE_tidegate"), &alone).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_tidegate"), &alone).unwrap();
     let mut command = Command::new(alone);
     command.args(["dev", "--port", &port, "--admin-port", &free]);
     let output = output_of_new_program(command.env("PATH", ""));

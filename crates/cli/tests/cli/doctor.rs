@@ -206,7 +206,7 @@ async fn keys_and_their_scopes_are_checked() {
         (check.as_str(), detail.as_str()),
         ("key", "no API key is given")
     );
-    assert!(remedy.contains("TIDEGATE_KEY"), "{remedy}");
+    assert!(remedy.contains("TG_KEY"), "{remedy}");
     let unknown = cli.with_key("tg_AAAAAAAAAAAA_BBBBBBBBBBBBBBBBBBBBBBBBBB");
     let found = Findings::of(&unknown, &[]);
     assert!(
@@ -217,7 +217,7 @@ async fn keys_and_their_scopes_are_checked() {
     let elsewhere = NativeClient::new(stack.api(0), "elsewhere").await;
     let found = Findings::of(&cli.with_key(elsewhere.key()), &[]);
     assert!(
-        found.only_problem()[2].contains("TIDEGATE_NAMESPACE"),
+        found.only_problem()[2].contains("TG_NAMESPACE"),
         "{}",
         found.report
     );
@@ -277,7 +277,7 @@ async fn the_admin_port_is_checked() {
             "ops",
         ],
     );
-    assert!(error.contains("TIDEGATE_ADMIN_PASSWORD"), "{error}");
+    assert!(error.contains("TG_ADMIN_PASSWORD"), "{error}");
 }
 
 #[tokio::test]
@@ -296,7 +296,7 @@ async fn accounts_are_checked() {
     assert_eq!(found.detail("accounts"), "the admin port needs an account");
     let arguments = ["--admin", &admin, "--admin-user", "ops"];
     for (password, problems) in [("right", vec!["key"]), ("wrong", vec!["key", "accounts"])] {
-        let environment = [("TIDEGATE_ADMIN_PASSWORD", password.to_owned())];
+        let environment = [("TG_ADMIN_PASSWORD", password.to_owned())];
         let found = Findings::with_environment(&cli, &arguments, &environment);
         assert_eq!(found.problems(), problems, "{}", found.report);
         assert!(!found.report.to_string().contains(password));
@@ -310,7 +310,7 @@ async fn an_admin_port_without_accounts_is_found_also_with_a_login() {
     let stack = SERVER.acquire().await;
     let cli = CommandLine::connected(&stack, "open-port").await;
     let arguments = ["--admin", &stack.api(0).admin_url(), "--admin-user", "ops"];
-    let environment = [("TIDEGATE_ADMIN_PASSWORD", "any".to_owned())];
+    let environment = [("TG_ADMIN_PASSWORD", "any".to_owned())];
     let found = Findings::with_environment(&cli, &arguments, &environment);
     let accounts = found.detail("accounts");
     assert!(accounts.contains("has no accounts"), "{}", found.report);

@@ -57,9 +57,9 @@ async fn the_sessions_of_the_page_print_what_it_shows() {
         let mut command = Command::new("bash");
         command
             .args(["-euc", &script])
-            .env("TIDEGATE_URL", &cli.url)
-            .env("TIDEGATE_KEY", &cli.key)
-            .env("TIDEGATE_NAMESPACE", cli.namespace);
+            .env("TG_URL", &cli.url)
+            .env("TG_KEY", &cli.key)
+            .env("TG_NAMESPACE", cli.namespace);
         let output = command.output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments}: {error}");

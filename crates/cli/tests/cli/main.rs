@@ -289,7 +289,7 @@ fn refused_commands(cli: &CommandLine) {
     // No server can listen on port 0.
     let unreachable = CommandLine::unconnected("http://127.0.0.1:0", "k-of-no-server");
     let error = unreachable.error(3, &["queue", "show", "q"]);
-    assert!(error.contains("TIDEGATE_URL"), "{error}");
+    assert!(error.contains("TG_URL"), "{error}");
 }
 
 #[test]

@@ -44,8 +44,8 @@ async fn work_runs_a_program_for_each_job() {
         cli.out(&[publish.as_slice(), &["--key", key, "--retain", "1h"]].concat());
     }
     let script = r#"
-        { cat; echo " $TIDEGATE_ATTR_TRACE_ID $TIDEGATE_JOB_QUEUE $TIDEGATE_JOB_ATTEMPT"; } > "$1/$TIDEGATE_JOB_KEY"
-        case $TIDEGATE_JOB_KEY in
+        { cat; echo " $TG_ATTR_TRACE_ID $TG_JOB_QUEUE $TG_JOB_ATTEMPT"; } > "$1/$TG_JOB_KEY"
+        case $TG_JOB_KEY in
             bad) echo first >&2; echo "the shop is closed" >&2; exit 3 ;;
             dead) exit 100 ;;
         esac"#;
@@ -143,10 +143,10 @@ async fn programs_end_when_their_jobs_are_cancelled_and_a_stop_waits_for_them() 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let script = r#"
-        trap 'echo ended > "$1/$TIDEGATE_JOB_KEY"; exit 1' TERM
-        echo > "$1/$TIDEGATE_JOB_KEY.runs"
+        trap 'echo ended > "$1/$TG_JOB_KEY"; exit 1' TERM
+        echo > "$1/$TG_JOB_KEY.runs"
         while [ ! -e "$1/go" ]; do sleep 0.05; done
-        echo done > "$1/$TIDEGATE_JOB_KEY""#;
+        echo done > "$1/$TG_JOB_KEY""#;
     let program = ["c", "--lease", "3s", "--", "sh", "-c", script, "sh", path];
     let worker = WorkProcess::start(&cli, &program);
     let has = async |name| content_of(folder.path(), name).await;
@@ -179,7 +179,7 @@ async fn processes_of_a_program_end_with_it() {
     let cli = CommandLine::connected(&stack, "groups").await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let script = r#"sleep 300 & echo $! > "$1/pid"; mv "$1/pid" "$1/$TIDEGATE_JOB_KEY"; wait"#;
+    let script = r#"sleep 300 & echo $! > "$1/pid"; mv "$1/pid" "$1/$TG_JOB_KEY"; wait"#;
     let program = ["g", "--lease", "3s", "--grace", "100ms"];
     let program = [program.as_slice(), &["--", "sh", "-c", script, "sh", path]].concat();
     let worker = WorkProcess::start(&cli, &program);
@@ -306,7 +306,7 @@ async fn a_signal_ends_a_worker_whose_errors_are_not_read() {
         cli.out(&["publish", "f", "{}"]);
     }
     let folder = tempfile::tempdir().unwrap();
-    let script = r#"echo > "$1/$TIDEGATE_JOB_ID"; exec tr '\0' x < /dev/zero >&2"#;
+    let script = r#"echo > "$1/$TG_JOB_ID"; exec tr '\0' x < /dev/zero >&2"#;
     let path = folder.path().to_str().unwrap();
     let arguments = ["work", "f", "--concurrency", "24", "--grace", "1s"];
     let program = ["--", "sh", "-c", script, "sh", path];

@@ -71,7 +71,7 @@ async fn queues_are_served_in_the_order_of_the_arguments() {
             cli.out(&["publish", queue, "{}"]);
         }
     }
-    let script = "echo $TIDEGATE_JOB_QUEUE";
+    let script = "echo $TG_JOB_QUEUE";
     let mut worker = cli
         .command(&["work", "urgent", "bulk", "--", "sh", "-c", script])
         .stdin(Stdio::null())

@@ -5,9 +5,9 @@
 //!
 //! | program | variable | where it comes from |
 //! |---|---|---|
-//! | `tidegate-api` | `TIDEGATE_API` | `cargo build --release` in the sources of Tidegate; also found beside the running test |
-//! | `tidegate-pumpd` | `TIDEGATE_PUMPD` | the same |
-//! | `redis-server` | `TIDEGATE_REDIS_SERVER` | the package `redis-server` or `valkey-server` of your system; not needed with [`ServerBuilder::redis_url`] |
+//! | `tidegate-api` | `TG_API` | `cargo build --release` in the sources of Tidegate; also found beside the running test |
+//! | `tidegate-pumpd` | `TG_PUMPD` | the same |
+//! | `redis-server` | `TG_REDIS_SERVER` | the package `redis-server` or `valkey-server` of your system; not needed with [`ServerBuilder::redis_url`] |
 
 mod admin;
 mod error;

@@ -15,17 +15,17 @@ pub(super) struct TestProgram {
 
 pub(super) const API: TestProgram = TestProgram {
     name: "tidegate-api",
-    variable: "TIDEGATE_API",
+    variable: "TG_API",
     remedy: "build it in the sources of Tidegate with `cargo build --release`",
 };
 pub(super) const PUMP: TestProgram = TestProgram {
     name: "tidegate-pumpd",
-    variable: "TIDEGATE_PUMPD",
+    variable: "TG_PUMPD",
     remedy: "build it in the sources of Tidegate with `cargo build --release`",
 };
 pub(super) const REDIS: TestProgram = TestProgram {
     name: "redis-server",
-    variable: "TIDEGATE_REDIS_SERVER",
+    variable: "TG_REDIS_SERVER",
     remedy: "install the package redis-server or valkey-server",
 };
 
