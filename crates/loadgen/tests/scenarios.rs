@@ -504,5 +504,5 @@ async fn errors_are_one_sentence() {
         "error: memory with these flags needs --wire native\n"
     );
     let spread = said_status(2, &["memory", "--spread", "30"]);
-    assert!(spread.contains("time unit needed"), "{spread}");
+    assert!(spread.contains("30 has no unit"), "{spread}");
 }
