@@ -1,11 +1,13 @@
 #!lua flags=no-writes
--- list_queues: lists the queues of a bucket with their counts, a bounded number per call.
--- KEYS[1] queues hash: namespace/queue → queue number; field # = the last queue number
+-- list_queues: lists the queues of a bucket, of one namespace or of all, with their counts, a bounded number per call.
+-- KEYS[1] queues hash: namespace/queue → queue number; field # = the last queue number;
+--                field namespace/ = how many queues of it have a number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] cursor where to continue: a cursor of HSCAN, and how many of its entries were read; 0:0 = from the beginning
 -- ARGV[4] limit  most entries of queues and hints that one call reads, give or take the hints of one queue
 -- ARGV[5] hints  most hints that one call reads per queue to find its oldest ready job
+-- ARGV[6] namespace of the queues; '' = any
 -- Returns ok → cursor to continue with, 0:0 = the list is complete; for how long the earliest timer of these queues or, at
 --   the beginning, the loading of the earliest far slot, is overdue, in ms; then for each queue its name, its number of
 --   jobs delayed, ready, leased, dead, and since when its oldest ready job is ready, as an age in ms; -1 = none found. A
@@ -14,7 +16,12 @@
 -- Errors: those of every script (prelude.lua)
 -- Since layout 2
 
-local cursor, limit, hints = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local cursor, limit, hints, namespace = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+-- Entries of other namespaces that one call passes over, about.
+local PASSED = 500
+
+if namespace ~= '' and call('HEXISTS', KEYS[1], namespace .. '/') == 0 then return { 'ok', '0:0', 0 } end
+
 -- Entries and hints read so far.
 local work = 0
 
@@ -37,12 +44,14 @@ end
 -- A small hash is returned whole, whatever COUNT says, so a page may end within the entries of one HSCAN.
 local at, skipped = string.match(cursor, '^(%d+):(%d+)$')
 skipped = tonumber(skipped)
-local next_at, entries = unpack(call('HSCAN', KEYS[1], at, 'COUNT', limit / 2))
+local entries_read, pattern = limit / 2, '*'
+if namespace ~= '' then entries_read, pattern = PASSED, namespace .. '/?*' end
+local next_at, entries = unpack(call('HSCAN', KEYS[1], at, 'MATCH', pattern, 'COUNT', entries_read))
 local reply = { 'ok', '', cursor == '0:0' and overdue_ms('slots') or 0 }
 local i = 2 * skipped + 1
 while i < #entries and work < limit do
   local name, queue = entries[i], queue_in_bucket(entries[i + 1])
-  if name ~= '#' and queue > 0 then
+  if name ~= '#' and sub(name, -1) ~= '/' and queue > 0 then
     local number = text('%d', queue)
     reply[#reply + 1] = name
     -- A damaged count may not be a number.

@@ -113,5 +113,19 @@ local function queue_in_bucket(value)
   return tonumber(queue or value) or 0, tonumber(epoch)
 end
 
+-- The field with the number of queues that the namespace of a queue has in a bucket.
+local function count_field(name) return string.match(name, '^[^/]*/') end
+
+-- Whether a namespace has as many queues in the bucket as it may.
+local function namespace_is_full(queue_numbers, name, max_queues)
+  return tonumber(call('HGET', queue_numbers, count_field(name)) or 0) >= tonumber(max_queues)
+end
+
+-- Removes the number of a queue.
+local function forget_queue(queue_numbers, name)
+  call('HDEL', queue_numbers, name)
+  if call('HINCRBY', queue_numbers, count_field(name), -1) <= 0 then call('HDEL', queue_numbers, count_field(name)) end
+end
+
 -- The sweep checks queues in blocks of adjacent numbers, and forgets those that are empty and were idle for IDLE_MS.
 local QUEUES_PER_BLOCK, IDLE_MS = 100, 60000

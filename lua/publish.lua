@@ -9,19 +9,21 @@
 -- ARGV[6] created  of the replaced job, in ms; '' = none
 -- ARGV[7] upload   name under which payloads were uploaded before the call; '' = none
 -- ARGV[8] max_jobs the queue may have in this bucket with the new ones; '' = not limited
--- ARGV[9] header   of the first job; its due time is the delay in ms, or an instant + 2^46, its expiry the time to live in
+-- ARGV[9] max_queues that the namespace may have in this bucket
+-- ARGV[10] header  of the first job; its due time is the delay in ms, or an instant + 2^46, its expiry the time to live in
 --   ms (0 = none). The extension follows, if there is one
--- ARGV[10] payload of the first job; '' = uploaded. Header and payload of each further job follow
+-- ARGV[11] payload of the first job; '' = uploaded. Header and payload of each further job follow
 -- Returns ok → now_ms, then the first number and the length of each run of consecutive job numbers
 -- Returns closed → the lane is closed; nothing changed
 -- Returns full → how many jobs max_jobs leaves room for, fewer than these; nothing changed
+-- Returns namespace_full → the queue is new, and its namespace has max_queues queues in this bucket; nothing changed
 -- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
 -- Changes: adds the jobs, and the queue if it is new; deletes the replaced job; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
--- Rarely calls: delete, stored, room_for, store_body, add_queue, drop_stale
+-- Rarely calls: delete, stored, room_for, store_body, namespace_is_full, add_queue, drop_stale
 
-local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 9
+local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 10
 
 -- The key of an uploaded payload, by the index of the job's header in ARGV. Payloads are numbered from 0.
 local function uploaded(i) return prefix .. 'upload:' .. upload .. ':' .. text('%d', (i - first_job) / 2) end
@@ -33,6 +35,7 @@ end
 local known = call('HGET', KEYS[1], name)
 local queue = tonumber(known)
 if known and not queue then return { 'closed' } end
+if not queue and namespace_is_full(KEYS[1], name, ARGV[9]) then return { 'namespace_full' } end
 local old = queue and replaced ~= '' and stored(queue, replaced, replaced_nonce, replaced_ms)
 
 local count_all = (#ARGV - first_job + 1) / 2

@@ -9,10 +9,11 @@
 -- ARGV[5] window   how long a call with an idempotency key may be repeated, in ms
 -- ARGV[6] atomic   1 = all jobs or none
 -- ARGV[7] upload   name under which payloads were uploaded before the call; '' = none
--- ARGV[8] header   of the first job, as publish takes it
--- ARGV[9] payload  of the first job; '' = uploaded
--- ARGV[10] if_exists what happens to an unfinished job with its key: keep, replace or reject; '' = it has no key
--- ARGV[11] repeat  '' = no idempotency key; else its hash (12 bytes) and that of the request (8 bytes). Four values of each
+-- ARGV[8] max_queues that the namespace may have in this bucket
+-- ARGV[9] header   of the first job, as publish takes it
+-- ARGV[10] payload of the first job; '' = uploaded
+-- ARGV[11] if_exists what happens to an unfinished job with its key: keep, replace or reject; '' = it has no key
+-- ARGV[12] repeat  '' = no idempotency key; else its hash (12 bytes) and that of the request (8 bytes). Four values of each
 --   further job follow
 -- Returns ok → now_ms, then 22 bytes for each job in one string: outcome (1 byte), number (6), created (ms, 6), nonce (2),
 --   state (1; 0 = it is gone) and the time at which it is due next (ms, 6; 0 = none: it is done, gone, or held and not to
@@ -21,13 +22,14 @@
 --   another request, 9 = the queue is full, 10 = it is closed. The last four change nothing
 -- Returns refused → index of the first job that prevents an atomic call, its outcome; nothing changed
 -- Returns closed → the lane is closed; nothing changed
+-- Returns namespace_full → the queue is new, and its namespace has max_queues queues in this bucket; nothing changed
 -- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
 -- Changes: adds and replaces jobs, deletes uploaded payloads, adds the queue if it is new; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
--- Rarely calls: delete, find, publish_existing, await_end, version_of, first_request, remember, room_for, store_body, add_queue, drop_stale
+-- Rarely calls: delete, find, publish_existing, await_end, version_of, first_request, remember, room_for, store_body, namespace_is_full, add_queue, drop_stale
 
-local name, window_ms, atomic, upload, first_job = ARGV[3], tonumber(ARGV[5]), ARGV[6], ARGV[7], 8
+local name, window_ms, atomic, upload, first_job = ARGV[3], tonumber(ARGV[5]), ARGV[6], ARGV[7], 9
 
 local function uploaded(i)
   return prefix .. 'upload:' .. upload .. ':' .. text('%d', (i - first_job) / 4)
@@ -53,6 +55,7 @@ local function existing(hash, if_exists)
 end
 
 local is_closed = ARGV[4] == 'closed'
+if not queue and not is_closed and namespace_is_full(KEYS[1], name, ARGV[8]) then return { 'namespace_full' } end
 local room = (ARGV[4] == '' or is_closed) and math.huge or room_for(queue, tonumber(ARGV[4]))
 
 -- Why a job is not stored; nil if it is. `job` is the job with its key.

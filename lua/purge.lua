@@ -69,7 +69,7 @@ end
 
 -- The next publish to the queue gives it a new number.
 if state == READY and is_empty() then
-  call('HDEL', KEYS[1], name)
+  forget_queue(KEYS[1], name)
   call('DEL', prefix .. 'q:' .. queue)
 end
 return { 'ok', purged, taken == #numbers and call('EXISTS', list) or 0 }

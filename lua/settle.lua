@@ -38,6 +38,7 @@ end
 local function add_queue(queue_numbers, name)
   local queue = call('HINCRBY', queue_numbers, '#', 1)
   call('HSET', queue_numbers, name, queue)
+  call('HINCRBY', queue_numbers, count_field(name), 1)
   call('HSET', prefix .. 'q:' .. queue, 'name', name)
   clean_up_later(text('b%d', queue / QUEUES_PER_BLOCK), now_ms + IDLE_MS)
   return queue

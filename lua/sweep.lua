@@ -67,7 +67,7 @@ function clean.b(block)
     if name and tonumber(call('HGET', names, name)) == queue then
       local is_unused = is_empty(queue, { unpack(known, 4) })
       if is_unused and checked == arrivals then
-        call('HDEL', names, name)
+        forget_queue(names, name)
         call('DEL', of_queue)
         call('ZREM', prefix .. 'due', text('%d', queue))
       else

@@ -15,7 +15,7 @@ use tidegate_api_types::limits::POOL_BYTES_MAX;
 use tidegate_launch::Settings;
 use tidegate_service::traces::TracesConfig;
 use tidegate_service::{Bound, ListenLimits, LogConfig};
-use tidegate_store::StoreConfig;
+use tidegate_store::{NamespaceLimits, StoreConfig};
 
 pub use durability::DurabilityConfig;
 pub use tables::{
@@ -66,6 +66,8 @@ pub struct ApiConfig {
     pub waiters: WaiterConfig,
     /// The limits on the cost of metrics.
     pub metrics: MetricsConfig,
+    /// What one namespace may have.
+    pub namespace_limits: NamespaceLimits,
     /// The defaults of request parameters.
     pub job: JobDefaults,
     /// The durability that publishes wait for.
@@ -98,6 +100,7 @@ impl Settings for ApiConfig {
         "accounts",
         "account_roles",
         "job",
+        "namespace_limits",
     ];
     const SIBLING: &'static str = include_str!("../../../config/pumpd.toml");
     const FROM_LMSTFY: &'static [&'static str] = &[

@@ -26,6 +26,15 @@ pub fn tokens(pool: &str, namespace: &str) -> String {
 /// The hash of API keys: field = id of the key, value = the rest of it as JSON.
 pub const API_KEYS: &str = "tg:keys";
 
+/// How the keys of the ids of API keys begin. They are in the hash slot of [`API_KEYS`].
+const API_KEYS_OF: &str = "tg:keys_of:{tg:keys}:";
+
+/// The hash of the ids of the API keys of a namespace, or of those for all namespaces (`*`): field = id, value = nothing.
+#[must_use]
+pub fn api_keys_of(namespaces: &str) -> String {
+    format!("{API_KEYS_OF}{namespaces}")
+}
+
 /// The hash of rate limits: field = [`limit_holder`], value = consumes, publishes, length of a window in seconds.
 pub const LIMITS: &str = "tg:limits";
 
@@ -34,11 +43,11 @@ pub const LIMITS: &str = "tg:limits";
 pub const LANES: &str = "tg:lanes";
 
 /// The hash of policies: field = `namespace/queue`, value = revision and policy; field `#` = the last revision, field
-/// `#<number>` = tag and queue of one of the last changes.
+/// `#<number>` = tag and queue of one of the last changes, field `namespace/` = the number of its policies.
 pub const POLICIES: &str = "tg:policies";
 
 /// The hash of relays: field = `namespace/relay`, value = revision and settings, with secrets; field `#` = the last
-/// revision.
+/// revision, field `namespace/` = the number of its relays.
 pub const RELAYS: &str = "tg:relays";
 
 /// How the keys of the schedules of namespaces begin.
@@ -248,6 +257,7 @@ pub fn workers(namespace: &str) -> String {
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
     let families = [
+        API_KEYS_OF,
         "tg:directory:",
         SCHEDULES,
         "tg:tokens:",

@@ -5,7 +5,7 @@ mod key_text;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
-use tidegate_core::ApiKeyId;
+use tidegate_core::{ApiKeyId, Namespace};
 use tidegate_service::LogLimit;
 use tidegate_store::{
     ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, StoreError,
@@ -125,6 +125,16 @@ impl ApiKeyCache {
     /// as [`ApiKeys::list`] describes.
     pub async fn list(&self, cursor: u64, count: u16) -> Result<ApiKeyPage, EngineError> {
         Ok(self.keys.list(cursor, count).await?)
+    }
+
+    /// Reads some of the keys for this namespace alone, as [`Self::list`] reads all.
+    pub async fn list_of(
+        &self,
+        namespace: &Namespace,
+        cursor: u64,
+        count: u16,
+    ) -> Result<ApiKeyPage, EngineError> {
+        Ok(self.keys.list_of(namespace, cursor, count).await?)
     }
 
     /// Removes an entry, and returns whether there was one. The caller must end current waits.

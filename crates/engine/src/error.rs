@@ -1,7 +1,7 @@
 //! The errors of the engine.
 
 use tidegate_core::Scope;
-use tidegate_store::{StoreError, Unavailable};
+use tidegate_store::{NamespaceFull, StoreError, Unavailable};
 
 use crate::storage_failure::record_store_error;
 
@@ -17,6 +17,9 @@ pub enum EngineError {
     /// The queue would have more jobs than its policy permits. Nothing was stored.
     #[error("the queue is full")]
     QueueFull,
+    /// The namespace has as much of one kind as it may. Nothing was stored.
+    #[error("{0}")]
+    NamespaceFull(NamespaceFull),
     /// The pool moves, and its own deployment has a job of a call that is to be atomic. Nothing was stored.
     #[error("the pool is moving, and an atomic call cannot change jobs in both of its deployments")]
     PoolMoves,
@@ -73,9 +76,12 @@ pub enum AccessError {
     Failed(#[from] EngineError),
 }
 
-/// Counts and logs the failure.
+/// Counts and logs the failure, unless the namespace is full.
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
+        if let StoreError::NamespaceFull(full) = error {
+            return Self::NamespaceFull(full);
+        }
         record_store_error(&error);
         match error.reason() {
             Some(Unavailable::OutOfMemory) => Self::StorageFull,
@@ -99,7 +105,9 @@ impl EngineError {
     pub(crate) const fn of_failed_check(error: &StoreError) -> Self {
         match error {
             StoreError::Unavailable { .. } => Self::Unchecked,
-            StoreError::Corrupt(_) | StoreError::Invalid(_) => Self::StorageFailed,
+            StoreError::Corrupt(_) | StoreError::Invalid(_) | StoreError::NamespaceFull(_) => {
+                Self::StorageFailed
+            }
         }
     }
 }

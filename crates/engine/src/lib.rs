@@ -61,7 +61,7 @@ pub use pool::job_criteria::{ErrorDigest, JobCriteria};
 pub use pool::job_list::{JobCursor, JobPage};
 pub use pool::keyed::StoredKeyed;
 pub use pool::overview::{PoolOverview, PoolSizes, QueueFigures};
-pub use pool::queue_list::DeleteQueueOutcome;
+pub use pool::queue_list::{DeleteQueueOutcome, QueueCursor, QueueListing};
 pub use size::PublishSize;
 pub use storage_failure::record_store_error;
 pub use tokens::memory::TokenKey;

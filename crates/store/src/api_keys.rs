@@ -2,14 +2,16 @@
 //! secret in the place of the secret.
 
 mod entry;
+mod key_create;
 
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, stream};
 use redis::Cmd;
-use tidegate_core::{ApiKeyId, keys};
+use tidegate_core::{ApiKeyId, Namespace, keys};
 
 pub use entry::{ApiKey, ApiKeyEntry, DamagedApiKey, SecretHash};
+pub use key_create::ApiKeyCreated;
 
 use crate::error::StoreError;
 use crate::store::Store;
@@ -25,16 +27,6 @@ type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 #[derive(Debug, Clone)]
 pub struct ApiKeys {
     store: Store,
-}
-
-/// The outcome of [`ApiKeys::create`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum ApiKeyCreated {
-    /// The key is valid from now on.
-    Done,
-    /// There is a key with this id; nothing changed.
-    AlreadyExists,
 }
 
 /// The answer of Redis about one id.
@@ -56,18 +48,6 @@ pub struct ApiKeyPage {
 }
 
 impl ApiKeys {
-    /// Adds a key.
-    ///
-    /// # Errors
-    /// Redis is unavailable. The key may have been added.
-    pub async fn create(&self, id: ApiKeyId, key: &ApiKey) -> Result<ApiKeyCreated, StoreError> {
-        let add = Cmd::hset_nx(keys::API_KEYS, id.as_str(), key.to_text());
-        match self.store.command(&add).await? {
-            true => Ok(ApiKeyCreated::Done),
-            false => Ok(ApiKeyCreated::AlreadyExists),
-        }
-    }
-
     /// The time on the clock of the Redis that stores the keys, in ms since 1970.
     ///
     /// # Errors
@@ -111,6 +91,46 @@ impl ApiKeys {
         stream::iter(look_ups).buffer_unordered(LOOK_UPS_IN_FLIGHT)
     }
 
+    /// Some of the keys of one namespace, as [`Self::list`] returns those of all.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn list_of(
+        &self,
+        namespace: &Namespace,
+        cursor: u64,
+        count: u16,
+    ) -> Result<ApiKeyPage, StoreError> {
+        let index = keys::api_keys_of(namespace.as_str());
+        let mut scan = redis::cmd("HSCAN");
+        scan.arg(&index).arg(cursor);
+        scan.arg("COUNT").arg(count);
+        let (next, listed): (u64, Fields) = self.store.large_command(&scan).await?;
+        let ids: Vec<Vec<u8>> = listed.into_iter().map(|(id, _)| id).collect();
+        let (mut entries, mut deleted) = (Vec::with_capacity(ids.len()), Vec::new());
+        if !ids.is_empty() {
+            let read = Cmd::hmget(keys::API_KEYS, &ids);
+            let values: Vec<Option<Vec<u8>>> = self.store.large_command(&read).await?;
+            for (id, value) in ids.into_iter().zip(values) {
+                match value {
+                    Some(value) => {
+                        let entry = ApiKeyEntry::read(&id, &value);
+                        entries.push((String::from_utf8_lossy(&id).into_owned(), entry));
+                    }
+                    None => deleted.push(id),
+                }
+            }
+        }
+        // Keys that were damaged, or deleted by a process that died in between, would count for ever.
+        if !deleted.is_empty() {
+            let _: u64 = self.store.command(&Cmd::hdel(&index, &deleted)).await?;
+        }
+        Ok(ApiKeyPage {
+            entries,
+            next: Some(next).filter(|cursor| *cursor != 0),
+        })
+    }
+
     /// Some of the entries, from a cursor on: 0 for the first page, then that of the page before. A page has about
     /// `count` entries, fewer at times, up to a few more than 128 if there are so few in all (`hash-max-listpack-entries`
     /// of the server). Keys that exist all the time are on at least one page; when keys are created or deleted
@@ -138,7 +158,13 @@ impl ApiKeys {
     /// # Errors
     /// Redis is unavailable. The entry may have been removed.
     pub async fn delete(&self, id: &str) -> Result<bool, StoreError> {
-        self.store.command(&Cmd::hdel(keys::API_KEYS, id)).await
+        let entry = self.get(id).await?.entry;
+        let was_there = self.store.command(&Cmd::hdel(keys::API_KEYS, id)).await?;
+        if let Some(ApiKeyEntry::Key(key)) = entry {
+            let listed = keys::api_keys_of(key.namespaces.as_str());
+            let _: bool = self.store.command(&Cmd::hdel(listed, id)).await?;
+        }
+        Ok(was_there)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Connecting to a deployment, and the checks before its first use.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use redis::IntoConnectionInfo;
@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::config::StoreConfig;
 use crate::connect_error::{ConnectError, ServerCheckError};
 use crate::link::Link;
+use crate::namespace_limits::NamespaceLimits;
 use crate::server_check;
 use crate::store::{Store, StoreInner};
 use crate::waiter_id::WaiterId;
@@ -39,6 +40,7 @@ impl Store {
         }
         let store = Self {
             inner: Arc::new(StoreInner {
+                namespace_limits: RwLock::new(NamespaceLimits::NONE),
                 waiter: WaiterId::random(),
                 config: config.clone(),
                 buckets: DeploymentKeys::new(config.buckets),

@@ -1,10 +1,40 @@
 //! Errors of calls to Redis.
 
+use std::fmt;
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tidegate_core::InvalidJob;
 use tidegate_core::codec::InvalidRecord;
+
+/// The kind of [`NamespaceFull`] whose limit is not exact.
+pub(crate) const QUEUES: &str = "queues";
+
+/// A namespace has as much as it may of one kind. Nothing was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamespaceFull {
+    /// The kind, as a key of `namespace_limits`.
+    pub kind: &'static str,
+    /// The limit.
+    pub max: u32,
+}
+
+impl fmt::Display for NamespaceFull {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, max } = self;
+        match *kind {
+            QUEUES => write!(
+                out,
+                "the namespace has as many queues as namespace_limits.queues allows, about {max}; empty one, \
+                 which is then forgotten after a minute"
+            ),
+            _ => write!(
+                out,
+                "the namespace has {max} {kind}, the maximum (namespace_limits.{kind}); delete one first"
+            ),
+        }
+    }
+}
 
 /// A call that failed. Whether Redis executed it is unknown if the reason is [`Unavailable::Unreachable`].
 #[derive(Debug, Clone, thiserror::Error)]
@@ -20,6 +50,9 @@ pub enum StoreError {
     /// Stored data, or a reply, is damaged or has an unexpected form.
     #[error("unexpected data in redis: {0}")]
     Corrupt(String),
+    /// The namespace has as much as it may. Nothing was stored.
+    #[error("{0}")]
+    NamespaceFull(NamespaceFull),
     /// The job cannot be stored. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] InvalidJob),
@@ -97,7 +130,7 @@ impl StoreError {
     pub const fn reason(&self) -> Option<Unavailable> {
         match self {
             Self::Unavailable { reason, .. } => Some(*reason),
-            Self::Corrupt(_) | Self::Invalid(_) => None,
+            Self::Corrupt(_) | Self::Invalid(_) | Self::NamespaceFull(_) => None,
         }
     }
 
@@ -131,7 +164,7 @@ impl StoreError {
             Self::Unavailable { reason, .. } => {
                 !matches!(reason, Unavailable::Unreachable | Unavailable::Forbidden)
             }
-            Self::Invalid(_) => true,
+            Self::Invalid(_) | Self::NamespaceFull(_) => true,
             Self::Corrupt(_) => false,
         }
     }

@@ -24,6 +24,7 @@ mod lanes;
 mod limits;
 mod link;
 mod moves;
+mod namespace_limits;
 mod permissions;
 mod policies;
 mod pools;
@@ -59,19 +60,19 @@ pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect_error::{ConnectError, ServerCheckError};
 pub use directory::JobDirectory;
 pub use durability::{Durability, DurabilityError};
-pub use error::{StoreError, Unavailable};
+pub use error::{NamespaceFull, StoreError, Unavailable};
 pub use history::{FailureEffect, LoggedFailure};
 pub use lanes::{LaneRows, Lanes};
 pub use limits::{
     LimitCreated, LimitHolder, LimitSide, LimitUnit, RateLimit, RateLimits, UnitTaken,
 };
+pub use namespace_limits::NamespaceLimits;
 pub use policies::{Policies, PolicyChanges, PolicySetOutcome, StoredPolicy};
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
-pub use relays::{RELAYS_MAX, RelayKey, RelayRows, Relays, StoredRelay};
+pub use relays::{RelayKey, RelayRows, Relays, StoredRelay};
 pub use schedules::{
-    BadDefinition, SCHEDULE_ATTRIBUTE, SCHEDULES_MAX, ScheduleDefinition, ScheduleKey,
-    ScheduleOverlap, SchedulePage, ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules,
-    StoredSchedule,
+    BadDefinition, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleOverlap,
+    SchedulePage, ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules, StoredSchedule,
 };
 pub use server_buckets::ServerBuckets;
 pub use server_figures::ServerFigures;
@@ -91,8 +92,8 @@ pub use verbs::{
     LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue,
     LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX,
     PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, PublishedTicks,
-    QueuePage, ReleaseOutcome, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX,
-    SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, Stats, SweepOutcome, TickOutcome,
-    TickPublish, TouchOutcome,
+    QueuePage, QueuePosition, ReleaseOutcome, ReserveOptions, ReservedJobs, Roster,
+    SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, Stats,
+    SweepOutcome, TickOutcome, TickPublish, TouchOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

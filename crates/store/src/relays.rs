@@ -12,16 +12,13 @@ use crate::store::Store;
 use crate::table_revision::TableRevision;
 use crate::table_set::{RevisionTable, TableSetOutcome};
 
-/// The most relays of a deployment.
-pub const RELAYS_MAX: usize = 1_000;
-
 /// The field with the last revision.
 const LAST_REVISION: &str = "#";
 
 const TABLE: RevisionTable<'static> = RevisionTable {
     key: keys::RELAYS,
     listed: 0,
-    most: RELAYS_MAX,
+    kind: "relays",
 };
 
 /// The name of a relay in its namespace.
@@ -43,7 +40,8 @@ impl RelayKey {
     /// The key of a field; `None` if the field is none of a relay.
     fn parse(field: &str) -> Option<Self> {
         let (namespace, name) = field.split_once('/')?;
-        Some(Self {
+        // A field without a name has the number of relays of the namespace.
+        (!name.is_empty()).then_some(Self {
             namespace: Namespace::try_from(namespace).ok()?,
             name: name.to_owned(),
         })
@@ -150,15 +148,16 @@ impl Relays {
     /// is none.
     ///
     /// # Errors
-    /// Redis is unavailable; the change may be executed nevertheless, even later.
+    /// The namespace has as many relays as it may; or Redis is unavailable; the change may be executed nevertheless, even later.
     pub async fn set(
         &self,
         key: &RelayKey,
         value: String,
         expected: Option<TableRevision>,
     ) -> Result<TableSetOutcome, StoreError> {
+        let most = self.store.namespace_limits().relays;
         TABLE
-            .set(&self.store, key.to_string(), value, expected)
+            .set(&self.store, key.to_string(), value, expected, most)
             .await
     }
 }

@@ -1,13 +1,14 @@
 //! The handle of a deployment. All verbs are its methods.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
 
 use tidegate_core::keys::{BucketKeys, DeploymentKeys};
 use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 
 use crate::config::StoreConfig;
 use crate::link::Link;
+use crate::namespace_limits::NamespaceLimits;
 use crate::waiter_id::WaiterId;
 
 /// A Redis deployment that stores jobs. Cheap to clone; clones share their connections.
@@ -26,6 +27,7 @@ pub(crate) struct StoreInner {
     pub(crate) link: Link,
     /// The id with which this process is registered as waiting for jobs.
     pub(crate) waiter: WaiterId,
+    pub(crate) namespace_limits: RwLock<NamespaceLimits>,
     /// Whether [`Store::until_durable`] will be called for publishes.
     pub(crate) expects_durable: AtomicBool,
 }

@@ -1,6 +1,6 @@
 //! Setting and removing entries of tables with revisions: policies, relays and schedules.
 
-use crate::error::StoreError;
+use crate::error::{NamespaceFull, StoreError};
 use crate::script::{LazyScript, script};
 use crate::store::Store;
 use crate::table_revision::TableRevision;
@@ -17,36 +17,38 @@ pub enum TableSetOutcome {
     Done(TableRevision),
     /// The stored entry has another revision than the expected one; `None` if it cannot be read. Nothing changed.
     VersionMismatch(Option<TableRevision>),
-    /// The table has as many entries as it may. Nothing changed.
-    Full,
 }
 
-/// A table: its key and its limits.
+/// A table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RevisionTable<'a> {
     pub(crate) key: &'a str,
     /// How many changes it lists.
     pub(crate) listed: u64,
-    /// How many entries it may have; 0 = any number.
-    pub(crate) most: usize,
+    /// What its entries are.
+    pub(crate) kind: &'static str,
 }
 
 impl RevisionTable<'_> {
     /// Sets an entry, or removes it if the value is empty. With `expected`, only if that is the revision of the stored
-    /// entry.
+    /// entry. A namespace has at most `most` entries.
+    ///
+    /// # Errors
+    /// The namespace is full, and nothing changed; or Redis is unavailable.
     pub(crate) async fn set(
         self,
         store: &Store,
         name: String,
         value: String,
         expected: Option<TableRevision>,
+        most: u32,
     ) -> Result<TableSetOutcome, StoreError> {
         let expected = expected.map_or_else(String::new, |revision| revision.to_string());
         let tag = format!("{:08x}", rand::random::<u32>());
         let call = |script, is_full: bool| {
             let call = store.call(script, self.key.to_owned());
             let call = call.arg(&name).arg(&expected).arg(&tag).arg(&value);
-            let call = call.arg(self.listed).arg(self.most);
+            let call = call.arg(self.listed).arg(most);
             call.arg(u8::from(is_full)).send()
         };
         let mut reply = match call(&TABLE_SET, false).await {
@@ -61,7 +63,10 @@ impl RevisionTable<'_> {
                 Ok(TableSetOutcome::Done(revision))
             }
             "mismatch" => Ok(TableSetOutcome::VersionMismatch(revision.ok())),
-            "full" => Ok(TableSetOutcome::Full),
+            "full" => Err(StoreError::NamespaceFull(NamespaceFull {
+                kind: self.kind,
+                max: most,
+            })),
             _ => reply.unknown(),
         }
     }

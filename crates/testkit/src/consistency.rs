@@ -118,6 +118,7 @@ impl BucketSnapshot {
             defects,
         };
         self.check_counts(&mut found);
+        self.check_numbers_of_queues(&mut found);
         let ready = count_entries(&self.ready);
         let dead = count_entries(&self.dead);
         let timers = self.earliest_timers();
@@ -175,6 +176,30 @@ impl BucketSnapshot {
                     ));
                 }
             }
+        }
+    }
+
+    /// Compares the numbers of queues of namespaces, which limits are compared with, with their names.
+    fn check_numbers_of_queues(&self, found: &mut DefectList<'_>) {
+        let mut named: HashMap<&str, i64> = HashMap::new();
+        let mut counted: HashMap<&str, i64> = HashMap::new();
+        for (field, value) in &self.names {
+            match field.split_once('/') {
+                None => {}
+                Some((namespace, "")) => {
+                    counted.insert(namespace, value.parse().unwrap_or(-1));
+                }
+                // A lane that was closed before it had a job has no number.
+                Some((namespace, _)) if !value.ends_with(" 0") => {
+                    *named.entry(namespace).or_default() += 1;
+                }
+                Some(_) => {}
+            }
+        }
+        if named != counted {
+            found.add(format!(
+                "namespaces have {named:?} queues, and count {counted:?}"
+            ));
         }
     }
 

@@ -10,8 +10,8 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use tidegate_core::{JobId, NewJob, QueueKey, placement};
 use tidegate_store::{
-    CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome, ReleaseOutcome, Store,
-    StoreConfig, StoreError, SweepOutcome, Unavailable,
+    CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome, QueuePosition,
+    ReleaseOutcome, Store, StoreConfig, StoreError, SweepOutcome, Unavailable,
 };
 use tidegate_testkit::cluster_group::PASSWORD;
 use tidegate_testkit::{
@@ -120,7 +120,10 @@ async fn use_queue(
             }
             _ => {
                 let bucket = store.bucket_of(&queue);
-                went_well("list_queues", store.list_queues(bucket, None).await);
+                went_well(
+                    "list_queues",
+                    store.list_queues(bucket, QueuePosition::default()).await,
+                );
             }
         }
     }

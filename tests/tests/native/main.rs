@@ -16,6 +16,8 @@ mod job_lists;
 mod jobs;
 mod keys;
 mod leases;
+mod many_names;
+mod namespace_limits;
 mod queues;
 mod races;
 mod readme;

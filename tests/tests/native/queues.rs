@@ -30,45 +30,36 @@ async fn jobs(client: &NativeClient, queue: &str) -> Value {
 }
 
 #[tokio::test]
-async fn queues_of_the_namespace_are_listed_by_name_in_pages() {
-    let stack = Stack::builder()
-        .pumps(0)
-        .api_config("metrics.refresh = \"10ms\"")
-        .start()
-        .await;
+async fn queues_of_the_namespace_are_listed_in_pages() {
+    let stack = Stack::builder().pumps(0).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
     let other = NativeClient::new(stack.api(0), "other").await;
     other.publish("theirs", "", "x").await.expect(201);
     for queue in ["c", "a", "b"] {
         client.publish(queue, "delay=1h", "x").await.expect(201);
     }
-    let all = eventually("all queues are listed", ENOUGH, async || {
-        let page = client.get("/queues").await.expect(200).json();
-        match page["items"].as_array().unwrap().len() {
-            3 => Ok(page),
-            _ => Err(page),
-        }
-    });
-    let all = all.await;
-    let names: Vec<_> = all["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| &it["queue"])
-        .collect();
-    assert_eq!(names, ["a", "b", "c"]);
+    let all = client.get("/queues").await.expect(200).json();
+    let names = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().unwrap().iter();
+        items
+            .map(|it| it["queue"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names(&all), ["a", "b", "c"]);
     assert_eq!(all["items"][0]["jobs"]["delayed"], 1);
     assert_eq!(all["next"], Value::Null);
     let first = client.get("/queues?limit=2").await.expect(200).json();
     assert_eq!(first["items"].as_array().unwrap().len(), 2);
     let path = format!("/queues?limit=2&cursor={}", first["next"].as_str().unwrap());
     let second = client.get(&path).await.expect(200).json();
-    assert_eq!(
-        (&second["items"][0]["queue"], &second["next"]),
-        (&json!("c"), &Value::Null)
-    );
-    let wrong = client.get("/queues?cursor=%25").await.expect(400).json();
-    assert_eq!(wrong["field"], "cursor");
+    assert_eq!(second["next"], Value::Null);
+    let mut both = [names(&first), names(&second)].concat();
+    both.sort();
+    assert_eq!(both, ["a", "b", "c"]);
+    for cursor in ["%25", "0.0", "0.0.x:0", "2.0.0:0"] {
+        let wrong = client.get(&format!("/queues?cursor={cursor}")).await;
+        assert_eq!(wrong.expect(400).json()["field"], "cursor");
+    }
     stack.finish().await;
 }
 

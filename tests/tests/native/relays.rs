@@ -368,35 +368,6 @@ async fn other_names_paths_and_sizes_are_refused() {
 }
 
 #[tokio::test]
-async fn a_deployment_has_at_most_1000_relays() {
-    let stack = Stack::builder().pumps(0).start().await;
-    let client = NativeClient::new(stack.api(0), "shop").await;
-    put(&client, "first", &[], &webhook()).await.expect(201);
-    let mut fill = redis::pipe();
-    for number in 1..999 {
-        let value = format!("1.00000001 {}", webhook());
-        fill.hset("tg:relays", format!("other/r{number}"), value)
-            .ignore();
-    }
-    let redis = redis::Client::open(stack.redis.url()).unwrap();
-    fill.exec(&mut redis.get_connection().unwrap()).unwrap();
-    put(&client, "last", &[], &webhook()).await.expect(201);
-    let refused = put(&client, "more", &[], &webhook())
-        .await
-        .expect(400)
-        .json();
-    assert_eq!(refused["field"], "relay");
-    assert!(refused["detail"].as_str().unwrap().contains("1000 relays"));
-    client.get("/relays/more").await.expect(404);
-    put(&client, "last", &[], &webhook()).await.expect(200);
-    delete(&client, "first", &[]).await.expect(200);
-    put(&client, "more", &[], &webhook()).await.expect(201);
-    let listed = admin_list(stack.api(0), &[]).await.expect(200).json();
-    assert_eq!(listed["items"].as_array().unwrap().len(), 1000);
-    stack.finish().await;
-}
-
-#[tokio::test]
 async fn a_damaged_relay_is_replaced_or_deleted() {
     let stack = Stack::builder().pumps(0).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;

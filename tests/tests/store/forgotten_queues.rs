@@ -37,11 +37,12 @@ fn keys(f: &StoreFixture) -> BTreeSet<String> {
 }
 
 fn listed(f: &StoreFixture) -> usize {
-    let mut length = redis::cmd("HLEN");
-    length.arg("tg:0:{8209}:queues");
-    let fields: usize = length.query(&mut f.connection()).unwrap();
-    // One field is the last queue number.
-    fields - 1
+    let mut fields = redis::cmd("HKEYS");
+    fields.arg("tg:0:{8209}:queues");
+    let fields: Vec<String> = fields.query(&mut f.connection()).unwrap();
+    // The others are the last queue number, and the number of queues of the namespace.
+    let names = fields.iter().filter(|field| field.len() > "shop/".len());
+    names.count()
 }
 
 #[tokio::test]

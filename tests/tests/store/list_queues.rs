@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidegate_core::QueueKey;
-use tidegate_store::{ListedQueue, Stats, Store, StoreConfig};
+use tidegate_store::{ListedQueue, QueuePosition, Stats, Store, StoreConfig};
 use tidegate_testkit::{RedisOptions, print_figure};
 
 use crate::fixture::{LIMIT, START, StoreFixture, all_queues, delayed, fixture, job};
@@ -98,7 +98,11 @@ async fn a_timer_that_no_pump_has_moved_is_overdue() {
     const FAR_MS: u64 = 3_600_000;
     let f = fixture().await;
     let overdue_ms = async |now_ms| {
-        let page = f.store.at(now_ms).list_queues(0, None).await;
+        let page = f
+            .store
+            .at(now_ms)
+            .list_queues(0, QueuePosition::default())
+            .await;
         page.unwrap().overdue_ms
     };
     f.publish(START, delayed("near", 1000)).await;
@@ -130,14 +134,18 @@ async fn many_queues_are_listed_in_bounded_and_cheap_pages() {
                 .unwrap();
         }
     }
-    let first = f.store.list_queues(0, None).await.unwrap();
+    let first = f
+        .store
+        .list_queues(0, QueuePosition::default())
+        .await
+        .unwrap();
     // Each queue is read with 4 hints, and one of the entries is the last queue number.
     assert!(
         (9..=10).contains(&first.queues.len()),
         "{}",
         first.queues.len()
     );
-    let second = f.store.list_queues(0, first.next.as_deref()).await.unwrap();
+    let second = f.store.list_queues(0, first.next.unwrap()).await.unwrap();
     assert!(!second.queues.contains(&first.queues[0]));
     assert_eq!(listed(&f, START).await.len(), QUEUES);
     let mut connection = f.connection();
@@ -149,7 +157,10 @@ async fn many_queues_are_listed_in_bounded_and_cheap_pages() {
     };
     redis(&["CONFIG", "RESETSTAT"]);
     for _ in 0..20 {
-        f.store.list_queues(0, None).await.unwrap();
+        f.store
+            .list_queues(0, QueuePosition::default())
+            .await
+            .unwrap();
     }
     let stats = redis(&["INFO", "commandstats"]);
     let line = stats

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tidegate_core::InvalidName;
 use tidegate_engine::PolicyChangeError;
 use tidegate_engine::{CreateKeyError, EngineError};
-use tidegate_store::StoreError;
+use tidegate_store::{NamespaceFull, StoreError};
 
 use super::limiter::LimitBody;
 use super::policy_body::BadPolicyBody;
@@ -94,6 +94,9 @@ pub(super) enum AdminError {
         /// The most lanes of a queue.
         lanes_max: u16,
     },
+    /// The namespace has as many policies or API keys as it may.
+    #[error("{0}")]
+    NamespaceFull(NamespaceFull),
     /// The body is not an object of the integers of a limit.
     #[error("the body should be an object with integers read, write and interval")]
     NotALimit,
@@ -166,7 +169,9 @@ impl AdminError {
     const fn status(&self) -> StatusCode {
         match self {
             Self::PolicyChanged => StatusCode::PRECONDITION_FAILED,
-            Self::PolicyUnreadable { .. } | Self::KeyExists => StatusCode::CONFLICT,
+            Self::PolicyUnreadable { .. } | Self::KeyExists | Self::NamespaceFull(_) => {
+                StatusCode::CONFLICT
+            }
             Self::Internal | Self::LimitExists { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::KeyNotFound => StatusCode::NOT_FOUND,
             Self::AnswersFull => StatusCode::SERVICE_UNAVAILABLE,
@@ -230,6 +235,7 @@ impl From<EngineError> for AdminError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::StorageFull => Self::StorageFull,
+            EngineError::NamespaceFull(full) => Self::NamespaceFull(full),
             _ => Self::Internal,
         }
     }

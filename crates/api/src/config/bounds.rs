@@ -21,7 +21,7 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const U16: i64 = u16::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 
-pub(super) const BOUNDS: [(&str, Bound); 38] = [
+pub(super) const BOUNDS: [(&str, Bound); 43] = [
     SAMPLE_ONE_IN_BOUND,
     ("connect_patience", Bound::Duration(NONE, DAY)),
     ("threads", Bound::Number(1, 1024)),
@@ -69,5 +69,10 @@ pub(super) const BOUNDS: [(&str, Bound); 38] = [
     ("job.timeout_seconds", Bound::Number(0, U32)),
     ("durability.timeout", Bound::Duration(TEN_MS, HOUR)),
     ("youzan.pop_wait", Bound::Duration(NONE, DAY)),
+    ("namespace_limits.queues", Bound::Number(100, 10_000_000)),
+    ("namespace_limits.policies", Bound::Number(1, 1_000_000)),
+    ("namespace_limits.schedules", Bound::Number(1, 100_000)),
+    ("namespace_limits.relays", Bound::Number(1, 10_000)),
+    ("namespace_limits.api_keys", Bound::Number(1, 1_000_000)),
     ("youzan.connections_max", Bound::Number(1, 1_000_000)),
 ];

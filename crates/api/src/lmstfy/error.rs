@@ -57,6 +57,8 @@ pub(crate) enum ApiError {
     QueueClosed,
     /// The queue would have more jobs than its policy permits. Nothing was stored.
     QueueFull,
+    /// The namespace has as many queues as it may. Nothing was stored.
+    NamespaceFull,
     /// The parameter of this name is not a number in its range.
     BadNumber(&'static str),
     /// The job would expire before it is due.
@@ -173,6 +175,10 @@ impl ApiError {
             ),
             Self::QueueClosed => (BAD, "the queue is closed, it accepts no jobs"),
             Self::QueueFull => (TOO_MANY, "the queue is full, please retry later"),
+            Self::NamespaceFull => (
+                TOO_MANY,
+                "the namespace has too many queues, please retry later",
+            ),
             Self::BodiesFull => (
                 UNAVAILABLE,
                 "too many bytes are being received, please retry later",
@@ -214,6 +220,7 @@ impl ApiError {
                 | Self::TooManyWaitingWithToken
                 | Self::BacklogFull
                 | Self::QueueFull
+                | Self::NamespaceFull
                 | Self::BodiesFull
                 | Self::AnswersFull
                 | Self::Unchecked
@@ -262,6 +269,7 @@ impl From<EngineError> for ApiError {
             EngineError::BacklogFull => Self::BacklogFull,
             EngineError::QueueClosed => Self::QueueClosed,
             EngineError::QueueFull => Self::QueueFull,
+            EngineError::NamespaceFull(_) => Self::NamespaceFull,
             EngineError::TooManyWaiting => Self::TooManyWaiting,
             EngineError::TooManyWaitingWithToken => Self::TooManyWaitingWithToken,
             EngineError::Unchecked => Self::Unchecked,

@@ -174,6 +174,9 @@ impl From<EngineError> for NativeError {
             }
             EngineError::QueueClosed => (ProblemCode::QueueClosed, None),
             EngineError::QueueFull => (ProblemCode::QueueFull, None),
+            EngineError::NamespaceFull(full) => {
+                return Self::new(ProblemCode::NamespaceFull, full.to_string());
+            }
             EngineError::TooManyWaiting | EngineError::TooManyWaitingWithToken => {
                 (ProblemCode::TooManyWaiting, None)
             }

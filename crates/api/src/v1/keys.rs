@@ -69,12 +69,12 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
             InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
         })?,
     };
-    let page = request
-        .app
-        .engine
-        .keys
-        .list(cursor, query.limit.get())
-        .await?;
+    let (keys, limit) = (&request.app.engine.keys, query.limit.get());
+    // The keys of other namespaces, which may be many, cost the holder of a key for one nothing.
+    let page = match &request.principal.grant.namespaces {
+        NamespaceGrant::All => keys.list(cursor, limit).await?,
+        NamespaceGrant::One(own) => keys.list_of(own, cursor, limit).await?,
+    };
     let shown = page.entries.iter().filter_map(|(id, entry)| match entry {
         ApiKeyEntry::Key(key) if is_within(&request, key) => view(id, key),
         ApiKeyEntry::Key(_) | ApiKeyEntry::Damaged(_) => None,

@@ -1,7 +1,6 @@
 //! `/v1/NAMESPACE/queues`: lists queues. `/v1/NAMESPACE/queues/QUEUE`: what a queue holds, deleting its jobs or the queue,
 //! and bringing its dead jobs back.
 
-use std::ops::Bound;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,11 +10,11 @@ use tidegate_api_types::queue::{
     DeleteQueueResult, DeletedQueue, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState,
     QueueListPage, RespawnAnswer, RespawnBody, RespawnOutcome,
 };
-use tidegate_core::{QueueKey, QueueName, Scope};
-use tidegate_engine::DeleteQueueOutcome;
+use tidegate_core::{QueueKey, Scope};
+use tidegate_engine::{DeleteQueueOutcome, QueueCursor};
 use tidegate_store::DueTimes;
 
-use super::answer::{json_answer, page_of};
+use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::unread;
@@ -25,27 +24,26 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     request.need(Scope::Read)?;
     let query: ListQuery = request.read_query()?;
     let from = match &query.cursor {
-        None => Bound::Unbounded,
-        Some(last) => Bound::Excluded(QueueName::try_from(last.as_str()).map_err(|_| {
+        None => QueueCursor::default(),
+        Some(cursor) => cursor.as_str().parse().map_err(|_| {
             InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
-        })?),
+        })?,
     };
     let share = unread::share_of_page(&request.app.exchange.unread)?;
-    let queues = request.pool().queues(&request.namespace).await?;
-    let behind = queues.range((from, Bound::Unbounded));
-    let views = behind.map(|(name, stats)| {
+    let limit = usize::from(query.limit.get());
+    let listing = request.pool().list_queues(&request.namespace, from, limit);
+    let listing = listing.await?;
+    let views = listing.queues.iter().map(|(name, stats)| {
         let queue = QueueKey {
             namespace: request.namespace.clone(),
             queue: name.clone(),
         };
         queue_view(request.pool(), &queue, stats)
     });
-    let (items, has_more) = page_of(views, usize::from(query.limit.get()));
-    let last = items.last().filter(|_| has_more);
-    let next = last.map(|last| last.queue.to_string().try_into());
+    let next = listing.next.map(|next| next.to_string().try_into());
     let answer = QueueListPage {
+        items: views.collect(),
         next: next.transpose().map_err(|_| NativeError::internal())?,
-        items,
     };
     Ok(unread::with_share(
         json_answer(StatusCode::OK, &answer),

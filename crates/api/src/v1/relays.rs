@@ -2,14 +2,14 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
+use tidegate_api_types::problem::ProblemCode;
 use tidegate_api_types::queue::ListQuery;
 use tidegate_api_types::relay::{
     DeleteRelayResult, DeletedRelay, RelayConfig, RelayDetails, RelayListPage, RelaySourceConfig,
 };
 use tidegate_core::Scope;
 use tidegate_engine::{ChangeAttempts, EngineError};
-use tidegate_store::{RELAYS_MAX, RelayKey, TableRevision, TableSetOutcome};
+use tidegate_store::{RelayKey, TableRevision, TableSetOutcome};
 
 use super::answer::{json_answer, page_of};
 use super::error::NativeError;
@@ -94,12 +94,6 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
                 return answer(status, &key, config, revision);
             }
             TableSetOutcome::VersionMismatch(_) => {}
-            TableSetOutcome::Full => {
-                let detail = format!(
-                    "the server has {RELAYS_MAX} relays of all namespaces, which is the maximum; delete one first"
-                );
-                return Err(InvalidRequest::of_field("relay", detail).into());
-            }
         }
     }
     Err(NativeError::of(ProblemCode::VersionMismatch))

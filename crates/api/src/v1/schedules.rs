@@ -13,8 +13,8 @@ use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{ChangeAttempts, EngineError};
 use tidegate_store::{
-    SCHEDULES_MAX, ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTimes, Schedules,
-    StoredSchedule, TableRevision, TableSetOutcome,
+    ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTimes, Schedules, StoredSchedule,
+    TableRevision, TableSetOutcome,
 };
 
 use super::answer::json_answer;
@@ -116,12 +116,6 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
                 return answer(&request, status, &key, &stored).await;
             }
             TableSetOutcome::VersionMismatch(_) => {}
-            TableSetOutcome::Full => {
-                let detail = format!(
-                    "the namespace has {SCHEDULES_MAX} schedules, which is the maximum; delete one first"
-                );
-                return Err(InvalidRequest::of_field("schedule", detail).into());
-            }
         }
     }
     Err(NativeError::of(ProblemCode::VersionMismatch))

@@ -78,7 +78,7 @@ impl From<EngineError> for YouzanError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::QueueClosed => Self::Refused("closed"),
-            EngineError::QueueFull => Self::Refused("full"),
+            EngineError::QueueFull | EngineError::NamespaceFull(_) => Self::Refused("full"),
             EngineError::TooManyWaiting | EngineError::TooManyWaitingWithToken => {
                 Self::TooManyWaiting
             }

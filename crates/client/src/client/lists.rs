@@ -27,7 +27,11 @@ impl Client {
     /// # Errors
     /// Those of requests.
     pub async fn queues(&self) -> Result<Vec<QueueView>, Error> {
-        self.all_of("/queues").await
+        let mut queues: Vec<QueueView> = self.all_of("/queues").await?;
+        queues.sort_by(|one, other| one.queue.as_str().cmp(other.queue.as_str()));
+        // A queue may be on two pages.
+        queues.dedup_by(|one, other| one.queue == other.queue);
+        Ok(queues)
     }
 
     /// All API keys of the namespace, without their secrets. Takes one request per page. Needs the scope `admin`.

@@ -33,7 +33,10 @@ struct ChangedJobs {
 
 impl Pool {
     /// All lanes of a queue, in each pool of [`Self::with_target`].
-    fn all_lanes<'a>(&'a self, queue: &'a QueueKey) -> impl Iterator<Item = (&'a Self, Lane<'a>)> {
+    pub(super) fn all_lanes<'a>(
+        &'a self,
+        queue: &'a QueueKey,
+    ) -> impl Iterator<Item = (&'a Self, Lane<'a>)> {
         self.with_target().flat_map(move |pool| {
             let used = pool.lanes.used(queue);
             (0..used).map(move |number| (pool, queue.lane(number)))

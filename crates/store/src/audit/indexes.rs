@@ -17,6 +17,11 @@ use crate::verbs::IndexCheck;
 /// The field of `queues` with the last queue number.
 const LAST_QUEUE: &[u8] = b"#";
 
+/// Whether a field of `queues` is a number of queues: of all that ever had one, or of those of a namespace.
+fn is_number_of_queues(field: &[u8]) -> bool {
+    field == LAST_QUEUE || field.ends_with(b"/")
+}
+
 /// An entry of `queues`: a queue with a number in this bucket.
 pub(super) struct NamedQueue {
     pub(super) name: Vec<u8>,
@@ -56,7 +61,9 @@ impl BucketAudit<'_> {
     /// Checks that the hash of each queue in `queues` has its name. Returns the entries.
     pub(super) async fn check_names(&mut self) -> Result<Vec<NamedQueue>, StoreError> {
         let fields: Fields = self.scan("HSCAN", &BucketKey::Queues).await?;
-        let queues = fields.into_iter().filter(|(name, _)| name != LAST_QUEUE);
+        let queues = fields
+            .into_iter()
+            .filter(|(name, _)| !is_number_of_queues(name));
         let named: Vec<NamedQueue> = queues
             .filter_map(|(name, value)| NamedQueue::new(name, value.into()))
             .collect();

@@ -10,7 +10,7 @@ use crate::table_set::{RevisionTable, TableSetOutcome};
 const TABLE: RevisionTable<'static> = RevisionTable {
     key: keys::POLICIES,
     listed: PAGE,
-    most: 0,
+    kind: "policies",
 };
 
 /// The outcome of setting a policy.
@@ -29,6 +29,7 @@ impl Policies {
     ///
     /// # Errors
     /// - [`StoreError::Corrupt`]: the policy is invalid; nothing was sent. Callers check it before.
+    /// - [`StoreError::NamespaceFull`]: the namespace has as many policies as it may; nothing changed.
     /// - Redis is unavailable; the change may be executed nevertheless, even later.
     pub async fn set(
         &self,
@@ -42,13 +43,13 @@ impl Policies {
             true => String::new(),
             false => policy.to_string(),
         };
-        let set = TABLE.set(&self.store, queue.to_string(), text, expected);
+        let most = self.store.namespace_limits().policies;
+        let set = TABLE.set(&self.store, queue.to_string(), text, expected, most);
         match set.await? {
             TableSetOutcome::Done(revision) => Ok(PolicySetOutcome::Done(revision)),
             TableSetOutcome::VersionMismatch(revision) => {
                 Ok(PolicySetOutcome::VersionMismatch(revision))
             }
-            TableSetOutcome::Full => Err(StoreError::corrupt("the table of policies has no limit")),
         }
     }
 }

@@ -19,9 +19,6 @@ use crate::store::Store;
 use crate::table_revision::TableRevision;
 use crate::table_set::{RevisionTable, TableSetOutcome};
 
-/// The most schedules of a namespace.
-pub const SCHEDULES_MAX: usize = 1_000;
-
 /// About how many definitions one call reads. With payloads of 16 KiB they are 400 kB.
 const DEFINITIONS_PER_CALL: u64 = 10;
 
@@ -343,10 +340,11 @@ impl Schedules {
         let table = RevisionTable {
             key: &keys::schedules(key.namespace.as_str()),
             listed: 0,
-            most: SCHEDULES_MAX,
+            kind: "schedules",
         };
+        let most = self.store.namespace_limits().schedules;
         table
-            .set(&self.store, key.name.clone(), value, expected)
+            .set(&self.store, key.name.clone(), value, expected, most)
             .await
     }
 }

@@ -1,12 +1,15 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
-use tidegate_core::QueueKey;
+use tidegate_core::{Namespace, QueueKey};
 
+use super::list_position::InvalidPosition;
 use super::stats::Stats;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
@@ -17,8 +20,6 @@ static LIST_QUEUES: LazyScript = script!("list_queues");
 
 /// Maximum number of queues and hints that one call reads: it blocks Redis for less than 1 ms.
 const READS_PER_CALL: u64 = 50;
-/// The cursor with which a list begins, and which is returned at its end.
-const BEGIN: &str = "0:0";
 /// Maximum number of hints that one call reads to find the oldest ready job of a queue.
 const HINTS_PER_QUEUE: u64 = 4;
 /// Buckets of a server that are read at the same time, over one connection.
@@ -58,30 +59,95 @@ pub struct QueuePage {
     /// loading of far slots.
     pub overdue_ms: u64,
     /// Where the next page begins; `None` if this is the last page.
-    pub next: Option<String>,
+    pub next: Option<QueuePosition>,
+}
+
+/// Where a list of the queues of a bucket continues: a cursor of `HSCAN`, and how many of its entries were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueuePosition {
+    at: u64,
+    skipped: u32,
+}
+
+impl fmt::Display for QueuePosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.at, self.skipped)
+    }
+}
+
+impl FromStr for QueuePosition {
+    type Err = InvalidPosition;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPosition> {
+        let (at, skipped) = text.split_once(':').ok_or(InvalidPosition)?;
+        Ok(Self {
+            at: at.parse().map_err(|_| InvalidPosition)?,
+            skipped: skipped.parse().map_err(|_| InvalidPosition)?,
+        })
+    }
 }
 
 impl Store {
-    /// A page of the queues of a bucket: the first one without `cursor`, otherwise the one that begins at
-    /// [`QueuePage::next`]. A queue that exists during the whole list is in it, perhaps twice if other queues are added or
-    /// forgotten meanwhile.
+    /// A page of the queues of a bucket, from the begin or from [`QueuePage::next`] on. A queue that exists during the whole
+    /// list is in it, perhaps twice if other queues are added or forgotten meanwhile.
     ///
     /// # Errors
     /// Redis is unavailable.
     pub async fn list_queues(
         &self,
         bucket: u16,
-        cursor: Option<&str>,
+        from: QueuePosition,
+    ) -> Result<QueuePage, StoreError> {
+        self.list_some(bucket, None, from, READS_PER_CALL).await
+    }
+
+    /// Up to `limit` queues of a namespace in a bucket, from a position on. Other namespaces cost little.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn list_queues_of(
+        &self,
+        namespace: &Namespace,
+        bucket: u16,
+        from: QueuePosition,
+        limit: usize,
+    ) -> Result<QueuePage, StoreError> {
+        let mut page = QueuePage {
+            queues: Vec::new(),
+            overdue_ms: 0,
+            next: Some(from),
+        };
+        while let Some(from) = page.next
+            && page.queues.len() < limit
+        {
+            let reads = READS_PER_CALL.min((limit - page.queues.len()) as u64);
+            let more = self.list_some(bucket, Some(namespace), from, reads).await?;
+            page.queues.extend(more.queues);
+            page.overdue_ms = page.overdue_ms.max(more.overdue_ms);
+            page.next = more.next;
+        }
+        Ok(page)
+    }
+
+    async fn list_some(
+        &self,
+        bucket: u16,
+        namespace: Option<&Namespace>,
+        from: QueuePosition,
+        reads: u64,
     ) -> Result<QueuePage, StoreError> {
         let keys = self.keys(bucket);
         let call = self
             .call_on_bucket(&LIST_QUEUES, keys.queues(), keys)
-            .arg(cursor.unwrap_or(BEGIN))
-            .arg(READS_PER_CALL)
-            .arg(HINTS_PER_QUEUE);
+            .arg(from.to_string())
+            .arg(reads)
+            .arg(HINTS_PER_QUEUE)
+            .arg(namespace.map_or("", Namespace::as_str));
         let mut reply = call.send().await?.ok()?;
-        let next = String::from_utf8_lossy(&reply.bytes()?).into_owned();
-        let next = Some(next).filter(|next| next != BEGIN);
+        let next = String::from_utf8_lossy(&reply.bytes()?).parse();
+        let next: QueuePosition = next.map_err(|_| StoreError::corrupt("invalid cursor"))?;
+        // The list ends where it begins.
+        let next = Some(next).filter(|next| *next != QueuePosition::default());
         let overdue_ms = reply.count()?;
         let mut queues = Vec::new();
         while reply.has_more() {
@@ -141,14 +207,14 @@ impl Store {
     /// The queues of a bucket, and for how long its earliest timer is overdue, in ms.
     async fn queues_of(&self, bucket: u16) -> Result<(Vec<ListedQueue>, u64), StoreError> {
         let (mut queues, mut overdue_ms) = (HashMap::new(), 0);
-        let mut cursor = None;
+        let mut from = QueuePosition::default();
         loop {
-            let page = self.list_queues(bucket, cursor.as_deref()).await?;
+            let page = self.list_queues(bucket, from).await?;
             let listed = page.queues.into_iter();
             queues.extend(listed.map(|listed| (listed.queue.clone(), listed)));
             overdue_ms = page.overdue_ms.max(overdue_ms);
             match page.next {
-                Some(next) => cursor = Some(next),
+                Some(next) => from = next,
                 None => return Ok((queues.into_values().collect(), overdue_ms)),
             }
         }

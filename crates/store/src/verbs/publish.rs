@@ -5,7 +5,7 @@ use tokio::sync::Semaphore;
 
 use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
 use crate::calls::SentCall;
-use crate::error::StoreError;
+use crate::error::{NamespaceFull, QUEUES, StoreError};
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
 use crate::script_call::Call;
@@ -125,6 +125,7 @@ impl Store {
             Some(jobs) => call.arg(jobs),
             None => call.arg(""),
         };
+        let call = call.arg(self.max_queues());
         let call = records.into_iter().fold(call, |call, record| {
             call.arg(&record.header).arg(record.payload)
         });
@@ -189,10 +190,19 @@ impl Store {
         } else {
             call.send_with_commands(uploads).await?
         };
-        if reply.token() == "missing" {
-            return Err(StoreError::not_ready(
-                "an uploaded payload expired before its job was stored; nothing was published",
-            ));
+        match reply.token() {
+            "missing" => {
+                return Err(StoreError::not_ready(
+                    "an uploaded payload expired before its job was stored; nothing was published",
+                ));
+            }
+            "namespace_full" => {
+                return Err(StoreError::NamespaceFull(NamespaceFull {
+                    kind: QUEUES,
+                    max: self.namespace_limits().queues,
+                }));
+            }
+            _ => {}
         }
         Ok((reply, receipt(written, bucket)?))
     }

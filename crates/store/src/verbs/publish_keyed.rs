@@ -218,7 +218,8 @@ impl Store {
             .arg(terms.room())
             .arg(terms.idempotency_window_ms.max(1))
             .arg(u8::from(terms.atomic))
-            .arg(uploads.name);
+            .arg(uploads.name)
+            .arg(self.max_queues());
         let call = records.into_iter().zip(options).fold(
             call,
             |call, (record, (if_exists, idempotency))| {

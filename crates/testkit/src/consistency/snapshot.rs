@@ -37,6 +37,9 @@ dump('near', all_of_sorted_set)
 for _, kind in ipairs({ 'body', 'next', 'next_body', 'log' }) do dump(kind, function() return {} end) end
 dump('k', all_of_hash)
 dump('upload', function(key) return redis.call('PTTL', key) end)
+reply[#reply + 1] = 'queues'
+reply[#reply + 1] = ''
+reply[#reply + 1] = all_of_hash(prefix .. 'queues')
 for _, kind in ipairs({ 'due', 'slots', 'expiry' }) do
   reply[#reply + 1] = kind
   reply[#reply + 1] = ''
@@ -70,6 +73,8 @@ pub(super) struct BucketSnapshot {
     pub(super) records: HashMap<u64, RecordSnapshot>,
     /// Queue number → field → value.
     pub(super) queues: HashMap<u32, HashMap<String, i64>>,
+    /// The fields of the index of names: queues and their numbers, and how many queues each namespace has.
+    pub(super) names: HashMap<String, String>,
     /// Queue number and job number of each entry.
     pub(super) ready: Vec<(u32, u64)>,
     pub(super) dead: Vec<(u32, u64)>,
@@ -196,6 +201,7 @@ impl BucketSnapshot {
                 let left_ms = parsed(contents).expect("a time to live");
                 self.uploads.insert(name.to_owned(), left_ms);
             }
+            "queues" => self.names = pairs(contents).into_iter().collect(),
             "due" => self.due = pairs(contents).into_iter().collect(),
             "slots" => {
                 let slots = pairs::<String, u64>(contents).into_iter();

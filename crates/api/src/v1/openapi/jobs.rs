@@ -1,9 +1,9 @@
 //! Operations on the jobs of a queue: publishing, showing, changing and cancelling them.
 
 use tidegate_api_types::problem::ProblemCode::{
-    DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken, NotDurable,
-    PayloadNotJson, PayloadTooLarge, QueueClosed, QueueFull, RateLimited, RunAtOutOfRange,
-    TooManyWaiting,
+    DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken, NamespaceFull,
+    NotDurable, PayloadNotJson, PayloadTooLarge, QueueClosed, QueueFull, RateLimited,
+    RunAtOutOfRange, TooManyWaiting,
 };
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
@@ -68,6 +68,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             RunAtOutOfRange,
             KeyTaken,
             QueueClosed,
+            NamespaceFull,
             IdempotencyKeyReused,
             JobNotFound,
             JobDead,
@@ -111,6 +112,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             RunAtOutOfRange,
             KeyTaken,
             QueueClosed,
+            NamespaceFull,
             PayloadTooLarge,
             PayloadNotJson,
             IdempotencyKeyReused,

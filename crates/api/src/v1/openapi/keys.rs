@@ -1,6 +1,6 @@
 //! Operations on API keys.
 
-use tidegate_api_types::problem::ProblemCode::KeyNotFound;
+use tidegate_api_types::problem::ProblemCode::{KeyNotFound, NamespaceFull};
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Post};
 
@@ -20,7 +20,8 @@ pub(super) const OPERATIONS: [OperationRow; 3] = [
         .answers(&[json(201, "CreatedKey", "The key. This is the only answer with its secret.").links(&[LinkShape {
             operation: "revoke_key",
             takes: LinkTarget::Path("key", "$response.body#/key/id"),
-        }])]),
+        }])])
+        .problems(&[NamespaceFull]),
     operation(Delete, "/v1/{namespace}/keys/{key}", "revoke_key", Scope::Admin)
         .about("Revoke an API key", "Servers reject the key within a second, and end the requests that wait with it.")
         .answers(&[json(200, "RevokedKey", "The key is deleted.")])

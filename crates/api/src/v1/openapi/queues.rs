@@ -1,6 +1,8 @@
 //! Operations on whole queues: what they hold, their policies, purges, dead jobs that come back.
 
-use tidegate_api_types::problem::ProblemCode::{PolicyUnreadable, QueueNotEmpty, VersionMismatch};
+use tidegate_api_types::problem::ProblemCode::{
+    NamespaceFull, PolicyUnreadable, QueueNotEmpty, VersionMismatch,
+};
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
@@ -21,7 +23,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
     operation(Get, "/v1/{namespace}/queues", "list_queues", Scope::Read)
         .about(
             "List queues",
-            "The queues of the namespace by name. The list is up to 5 s old (`metrics.refresh`); with 3,000 queues or more up to 2.4 s for each 1,000.",
+            "The queues of the namespace that have jobs, or had some a few minutes ago. Each page is sorted by name, the list is not. A queue may be on two pages.",
         )
         .parameters(of_list)
         .answers(&[json(200, "QueueListPage", "A page of queues.")]),
@@ -53,7 +55,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
         .parameters(of_policy_change)
         .body(RequestShape::Json("PolicyBody"))
         .answers(&[policy("The new policy.")])
-        .problems(&[VersionMismatch]),
+        .problems(&[NamespaceFull, VersionMismatch]),
     operation(Patch, POLICY, "change_policy", Scope::Admin)
         .about(
             "Change the policy of a queue",
@@ -62,7 +64,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
         .parameters(of_policy_change)
         .body(RequestShape::Json("PolicyBody"))
         .answers(&[policy("The new policy.")])
-        .problems(&[PolicyUnreadable, VersionMismatch]),
+        .problems(&[NamespaceFull, PolicyUnreadable, VersionMismatch]),
     operation(Post, PURGE, "purge", Scope::Admin)
         .about(
             "Delete the jobs of a queue",

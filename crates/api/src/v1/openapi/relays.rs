@@ -1,6 +1,8 @@
 //! Operations on relays.
 
-use tidegate_api_types::problem::ProblemCode::{RelayNotFound, RelayUnreadable, VersionMismatch};
+use tidegate_api_types::problem::ProblemCode::{
+    NamespaceFull, RelayNotFound, RelayUnreadable, VersionMismatch,
+};
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Put};
 
@@ -35,7 +37,7 @@ pub(super) const OPERATIONS: [OperationRow; 4] = [
         .parameters(of_relay_change)
         .body(RequestShape::Json("RelayConfig"))
         .answers(&[relay(200, "The relay, replaced."), relay(201, "The relay, created.")])
-        .problems(&[VersionMismatch]),
+        .problems(&[NamespaceFull, VersionMismatch]),
     operation(Delete, RELAY, "delete_relay", Scope::Admin)
         .about(
             "Delete a relay",

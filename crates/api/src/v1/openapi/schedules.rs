@@ -1,8 +1,8 @@
 //! Operations on schedules.
 
 use tidegate_api_types::problem::ProblemCode::{
-    PayloadNotJson, PayloadTooLarge, RunAtOutOfRange, ScheduleNotFound, ScheduleUnreadable,
-    VersionMismatch,
+    NamespaceFull, PayloadNotJson, PayloadTooLarge, RunAtOutOfRange, ScheduleNotFound,
+    ScheduleUnreadable, VersionMismatch,
 };
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Put};
@@ -44,6 +44,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
             schedule(201, "The schedule, created."),
         ])
         .problems(&[
+            NamespaceFull,
             PayloadNotJson,
             PayloadTooLarge,
             RunAtOutOfRange,

@@ -1,0 +1,49 @@
+//! Creating API keys.
+
+use tidegate_core::{ApiKeyId, NamespaceGrant, keys};
+
+use super::{ApiKey, ApiKeys};
+use crate::error::{NamespaceFull, StoreError};
+use crate::script::{LazyScript, script};
+
+static KEY_CREATE: LazyScript = script!("key_create");
+
+/// The outcome of [`ApiKeys::create`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum ApiKeyCreated {
+    /// The key is valid from now on.
+    Done,
+    /// There is a key with this id; nothing changed.
+    AlreadyExists,
+}
+
+impl ApiKeys {
+    /// Adds a key. Keys for all namespaces have no limit.
+    ///
+    /// # Errors
+    /// The namespace has as many keys as it may, and nothing changed; or Redis is unavailable, and the key may have been added.
+    pub async fn create(&self, id: ApiKeyId, key: &ApiKey) -> Result<ApiKeyCreated, StoreError> {
+        let max = match key.namespaces {
+            NamespaceGrant::All => u32::MAX,
+            NamespaceGrant::One(_) => self.store.namespace_limits().api_keys,
+        };
+        let call = self
+            .store
+            .call(&KEY_CREATE, keys::API_KEYS.to_owned())
+            .arg(id.as_str())
+            .arg(key.to_text())
+            .arg(keys::api_keys_of(key.namespaces.as_str()))
+            .arg(max);
+        let reply = call.send().await?;
+        match reply.token() {
+            "ok" => Ok(ApiKeyCreated::Done),
+            "exists" => Ok(ApiKeyCreated::AlreadyExists),
+            "full" => Err(StoreError::NamespaceFull(NamespaceFull {
+                kind: "api_keys",
+                max,
+            })),
+            _ => reply.unknown(),
+        }
+    }
+}
