@@ -89,6 +89,8 @@ pub enum Class {
     FewFiles,
     /// A daemon is restarted with standard error on a full pipe, then stopped by SIGTERM
     LogUnread,
+    /// A second namespace has more schedules on a queue than its bucket has time for
+    TenantFlood,
 }
 
 impl Class {
@@ -119,6 +121,7 @@ impl Class {
                 | Self::IdleTimeout
                 | Self::FewFiles
                 | Self::LogUnread
+                | Self::TenantFlood
         )
     }
 

@@ -98,6 +98,7 @@ async fn the_master_changes_and_machines_have_limits() {
         Class::Failover,
         Class::FewFiles,
         Class::LogUnread,
+        Class::TenantFlood,
         Class::IdleTimeout,
     ];
     expect_no_findings(4, Deployment::Sentinels, &classes).await;

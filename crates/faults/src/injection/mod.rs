@@ -12,6 +12,7 @@ mod pools;
 mod redis;
 mod sentinels;
 mod shards;
+mod tenants;
 mod tokens;
 
 use crate::fault::{Class, PlannedFault};
@@ -63,6 +64,7 @@ pub(crate) async fn inject(
         Class::IdleTimeout => redis::close_idle_connections(test_cluster, fault).await,
         Class::FewFiles => host::limit_open_files(test_cluster, fault).await,
         Class::LogUnread => host::block_log_output(test_cluster, fault).await,
+        Class::TenantFlood => tenants::flood(test_cluster, fault).await,
     }
 }
 
