@@ -89,7 +89,7 @@ pub enum Class {
     FewFiles,
     /// A daemon is restarted with standard error on a full pipe, then stopped by SIGTERM
     LogUnread,
-    /// A second namespace has more schedules on a queue than its bucket has time for
+    /// A second namespace floods: schedules, queue names, lists that are not read, consumes of many names
     TenantFlood,
 }
 
