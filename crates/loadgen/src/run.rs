@@ -70,29 +70,35 @@ impl<'a> ScenarioRun<'a> {
             .collect()
     }
 
-    /// Returns a unique queue name in the bucket of another queue, on a server with `buckets`
-    /// buckets.
+    /// Returns a unique queue name in the bucket of another queue, which is given with its namespace, on a server with
+    /// `buckets` buckets.
     pub(crate) fn queue_in_bucket_of(
         &self,
-        queue: &str,
+        other: &str,
         name: &str,
         buckets: u32,
     ) -> Result<String, LoadgenError> {
         let bucket = |queue: &str| {
-            let key = QueueKey::try_from(format!("{}/{queue}", self.server.namespace).as_str());
+            let key = QueueKey::try_from(queue);
             let key = key.map_err(|error| LoadgenError::Usage(error.to_string()))?;
             Ok::<_, LoadgenError>(bucket_of(&key, 0, buckets))
         };
-        let wanted = bucket(queue)?;
+        let wanted = bucket(other)?;
+        let namespace = &self.server.namespace;
         let names = (0..u32::MAX).map(|number| format!("{name}{number}"));
         for name in names {
-            if bucket(&format!("{name}-{:08x}", self.tag))? == wanted {
+            if bucket(&format!("{namespace}/{name}-{:08x}", self.tag))? == wanted {
                 return Ok(self.queue(&name));
             }
         }
         Err(LoadgenError::Usage(format!(
-            "no queue shares a bucket with {queue}"
+            "no queue shares a bucket with {other}"
         )))
+    }
+
+    /// The name of a queue with its namespace.
+    pub(crate) fn full_name(&self, queue: &str) -> String {
+        format!("{}/{queue}", self.server.namespace)
     }
 
     /// Returns a prefix for queue names that no other run uses. Such queues are not checked at the end of the run.

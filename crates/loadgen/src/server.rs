@@ -85,6 +85,23 @@ impl TargetServer {
         })
     }
 
+    /// The same server with another namespace, for which an API key is created.
+    ///
+    /// # Errors
+    /// No admin port was named, or it creates none.
+    pub(crate) async fn beside(&self) -> Result<Self, LoadgenError> {
+        let admin = self.admin_url.as_deref().ok_or_else(|| {
+            LoadgenError::Usage("a second namespace needs a key: give --admin URL".to_owned())
+        })?;
+        let namespace = format!("{}-beside", self.namespace);
+        let credential = create_credential(admin, &namespace, self.wire).await?;
+        Ok(Self {
+            namespace,
+            credential,
+            ..self.clone()
+        })
+    }
+
     /// Opens a connection to the server's Redis, to read INFO.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ const fn variant(
 
 const BOTH_WIRES: &str = "--wire lmstfy --vs-wire native";
 
-pub(crate) const SCENARIOS: [BenchScenario; 23] = [
+pub(crate) const SCENARIOS: [BenchScenario; 24] = [
     scenario("idle", "--seconds 3 --settle 2"),
     scenario("publish", "--seconds 2"),
     scenario("consume", "--jobs 20000"),
@@ -86,6 +86,7 @@ pub(crate) const SCENARIOS: [BenchScenario; 23] = [
     scenario("idempotent", "--jobs 10000"),
     scenario("list", "--jobs 20000 --reads 20 --seconds 2"),
     scenario("respawn", "--jobs 5000"),
+    scenario("schedules", "--schedules 200 --seconds 3"),
     scenario("reply-queues", "--queues 5000 --pending 5000 --patience 2"),
 ];
 

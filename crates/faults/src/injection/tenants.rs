@@ -19,7 +19,7 @@ const NAMESPACE: &str = "flood";
 const SCHEDULES: usize = 200;
 const EVERY: &str = "100ms";
 /// Queues that get a job each.
-const QUEUES: usize = 1000;
+const QUEUES: usize = 300;
 /// Connections that send at the same time.
 const CONNECTIONS: usize = 20;
 /// Names of one consume.

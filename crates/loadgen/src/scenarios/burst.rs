@@ -61,7 +61,7 @@ impl BurstOptions {
         )];
         if self.buckets > 0 {
             let name = format!("beside-{count}-");
-            let beside = run.queue_in_bucket_of(&queues[0], &name, self.buckets)?;
+            let beside = run.queue_in_bucket_of(&run.full_name(&queues[0]), &name, self.buckets)?;
             others.push(SideQueue::new("in the same bucket", beside));
         }
         let lead = self.jobs.div_ceil(self.publish_rate) + 2 + OTHER_BEFORE;

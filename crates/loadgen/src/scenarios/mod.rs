@@ -21,6 +21,7 @@ mod publish;
 mod reply_queues;
 mod respawn;
 mod retry;
+mod schedules;
 mod touch;
 
 use clap::Subcommand;
@@ -78,6 +79,9 @@ pub enum Scenario {
     List(list::ListOptions),
     /// How exactly dead jobs come back at a rate, with an interruption. Native wire
     Respawn(respawn::RespawnOptions),
+    /// Ticks of one bucket's schedules per second, and the lateness of another namespace's ticks meanwhile. Native wire;
+    /// needs --admin
+    Schedules(schedules::SchedulesOptions),
 }
 
 impl Scenario {
@@ -105,6 +109,7 @@ impl Scenario {
             Self::ReplyQueues(_) => "reply-queues",
             Self::List(_) => "list",
             Self::Respawn(_) => "respawn",
+            Self::Schedules(_) => "schedules",
         }
     }
 
@@ -120,7 +125,8 @@ impl Scenario {
             | Self::Call(_)
             | Self::Idempotent(_)
             | Self::List(_)
-            | Self::Respawn(_) => (true, true),
+            | Self::Respawn(_)
+            | Self::Schedules(_) => (true, true),
             Self::Memory(options) => (options.has_keys(), options.has_keys()),
             Self::Publish(options) => (false, options.keyed),
             Self::Bulk(options) => (options.keyed, options.keyed),
@@ -165,6 +171,7 @@ impl Scenario {
             Self::ReplyQueues(options) => Box::pin(options.run(&mut run)).await?,
             Self::List(options) => Box::pin(options.run(&mut run)).await?,
             Self::Respawn(options) => Box::pin(options.run(&mut run)).await?,
+            Self::Schedules(options) => Box::pin(options.run(&mut run)).await?,
         }
         run.finish().await
     }

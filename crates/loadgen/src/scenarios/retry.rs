@@ -198,7 +198,7 @@ async fn retried_at(connection: &mut HttpConnection, fail: &[u8]) -> Result<u64,
     run_at.ok_or_else(|| LoadgenError::unexpected("fail", answer.status, answer.body))
 }
 
-fn since_1970_ms(rfc3339: &str) -> Option<u64> {
+pub(super) fn since_1970_ms(rfc3339: &str) -> Option<u64> {
     let time: jiff::Timestamp = rfc3339.parse().ok()?;
     u64::try_from(time.as_millisecond()).ok()
 }

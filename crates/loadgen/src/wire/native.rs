@@ -24,7 +24,18 @@ pub(crate) fn write_call(
     rest: impl Display,
     body: &[u8],
 ) {
-    requests.write_head(out, "POST", rest);
+    write_body(requests, out, "POST", rest, body);
+}
+
+/// The same with another method.
+pub(crate) fn write_body(
+    requests: &RequestBuilder,
+    out: &mut Vec<u8>,
+    method: &str,
+    rest: impl Display,
+    body: &[u8],
+) {
+    requests.write_head(out, method, rest);
     write_json_headers(out, body.len());
     out.extend_from_slice(body);
 }
