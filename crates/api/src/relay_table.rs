@@ -1,8 +1,9 @@
 //! The relays in Redis, with their settings: what the native API sets and the admin port lists.
 
-use tidegate_api_types::relay::RelayConfig;
+use tidegate_api_types::relay::{RelayConfig, RelayHealth, RelayStatus};
+use tidegate_api_types::values::TimestampMs;
 use tidegate_engine::{Engine, EngineError};
-use tidegate_store::{RelayKey, StoredRelay, TableRevision};
+use tidegate_store::{RelayKey, StoredRelay, StoredRelayReport, TableRevision};
 
 /// A relay with its settings, which have secrets.
 #[derive(Debug, Clone)]
@@ -36,5 +37,42 @@ impl ReadRelay {
     pub(crate) async fn find(engine: &Engine, key: &RelayKey) -> Result<Option<Self>, EngineError> {
         let stored = engine.relays.get(key).await?;
         Ok(stored.as_ref().map(Self::from))
+    }
+}
+
+/// The report about a relay, if one is stored.
+pub(crate) async fn relay_report(
+    engine: &Engine,
+    key: &RelayKey,
+) -> Result<Option<StoredRelayReport>, EngineError> {
+    let reports = engine.relays.reports(std::slice::from_ref(key)).await?;
+    Ok(reports.into_iter().next().flatten())
+}
+
+/// The state of a relay with this revision: as `tidegate-relayd` reports it, unless it is paused or the report does not count.
+pub(crate) fn relay_status(
+    config: &RelayConfig,
+    revision: &str,
+    report: Option<&StoredRelayReport>,
+) -> RelayStatus {
+    let of_none = |state, since| RelayStatus {
+        state,
+        since,
+        last_error: None,
+    };
+    if config.paused {
+        return of_none(RelayHealth::Paused, None);
+    }
+    let Some(report) = report.filter(|report| report.revision == revision) else {
+        return of_none(RelayHealth::Unserved, None);
+    };
+    match serde_json::from_str::<RelayStatus>(&report.status) {
+        Ok(status) if report.is_current => status,
+        // The last error may say why no process reports it any more.
+        last => RelayStatus {
+            state: RelayHealth::Unserved,
+            since: Some(TimestampMs::saturating(report.at_ms)),
+            last_error: last.ok().and_then(|last| last.last_error),
+        },
     }
 }

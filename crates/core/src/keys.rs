@@ -50,6 +50,10 @@ pub const POLICIES: &str = "tg:policies";
 /// revision, field `namespace/` = the number of its relays.
 pub const RELAYS: &str = "tg:relays";
 
+/// The hash of what daemons have reported of relays, in the hash slot of [`RELAYS`]: field = `namespace/relay`, value = revision
+/// of the relay, time of the report, rank of the state, process, and the status as JSON.
+pub const RELAY_REPORTS: &str = "tg:{tg:relays}:reports";
+
 /// How the keys of the schedules of namespaces begin.
 const SCHEDULES: &str = "tg:schedules:";
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use tidegate_service::traces::Traces;
+use tidegate::api::relay::{LastRelayError, RelayHealth, RelayStatus};
+use tidegate_service::traces::{Traces, wall_clock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -38,10 +39,10 @@ struct RunningRelay {
     ended: CancellationToken,
 }
 
-/// A relay that cannot run as it is defined.
+/// A relay that cannot run as it is defined, and why.
 struct RefusedRelay {
     definition: Value,
-    reason: String,
+    error: LastRelayError,
 }
 
 impl RelayTable {
@@ -139,7 +140,11 @@ impl RelaySet {
     ) {
         tracing::warn!(relay = name, reason, "a relay cannot run");
         self.remove(table, name);
-        let refused = RefusedRelay { definition, reason };
+        let error = LastRelayError {
+            text: reason.into(),
+            at: wall_clock().into(),
+        };
+        let refused = RefusedRelay { definition, error };
         table.refused.insert(name.to_owned(), refused);
     }
 
@@ -168,6 +173,19 @@ impl RelaySet {
         self.table.lock().definition(name).cloned()
     }
 
+    /// Whether the relay with this name runs; `None` if there is none.
+    pub(crate) fn status(&self, name: &str) -> Option<RelayStatus> {
+        let table = self.table.lock();
+        if let Some(relay) = table.running.get(name) {
+            return Some(relay.state.status());
+        }
+        table.refused.get(name).map(|relay| RelayStatus {
+            state: RelayHealth::Refused,
+            since: Some(relay.error.at),
+            last_error: Some(relay.error.clone()),
+        })
+    }
+
     /// The states of all relays, by name.
     pub(crate) fn states(&self) -> Vec<Arc<RelayState>> {
         let table = self.table.lock();
@@ -179,11 +197,11 @@ impl RelaySet {
     }
 
     /// The relays that cannot run, and why.
-    pub(crate) fn refused(&self) -> Vec<(String, String)> {
+    pub(crate) fn refused(&self) -> Vec<(String, LastRelayError)> {
         let table = self.table.lock();
         let refused = table.refused.iter();
         refused
-            .map(|(name, relay)| (name.clone(), relay.reason.clone()))
+            .map(|(name, relay)| (name.clone(), relay.error.clone()))
             .collect()
     }
 

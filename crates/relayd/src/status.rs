@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::{Json, Router, routing::get};
 use serde::Serialize;
+use tidegate::api::relay::{LastRelayError, RelayHealth};
+use tidegate::api::values::{ErrorText, TimestampMs};
 use tokio::time::Instant;
 
 use crate::circuit_breaker::BreakerPermit;
@@ -16,6 +18,8 @@ struct RelayView {
     name: String,
     source: String,
     sink: String,
+    state: RelayHealth,
+    since: Option<TimestampMs>,
     /// `closed`; `open` while the sink is unavailable; `half_open` when one job is tried.
     breaker: &'static str,
     held: i64,
@@ -24,20 +28,15 @@ struct RelayView {
     dead: u64,
     unavailable: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<ErrorView>,
-}
-
-#[derive(Debug, Serialize)]
-struct ErrorView {
-    text: String,
-    seconds_ago: u64,
+    last_error: Option<LastRelayError>,
 }
 
 /// A relay of the API that does not run.
 #[derive(Debug, Serialize)]
 struct RefusedView {
     name: String,
-    reason: String,
+    reason: ErrorText,
+    since: TimestampMs,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,7 +47,7 @@ struct RelayList {
 
 fn view(state: &RelayState) -> RelayView {
     let metrics = &state.metrics;
-    let last_error = state.last_error();
+    let status = state.status();
     RelayView {
         name: state.name.clone(),
         source: state.source.clone(),
@@ -63,7 +62,9 @@ fn view(state: &RelayState) -> RelayView {
         rejected: metrics.rejected.get(),
         dead: metrics.dead.get(),
         unavailable: metrics.unavailable.get(),
-        last_error: last_error.map(|(seconds_ago, text)| ErrorView { text, seconds_ago }),
+        state: status.state,
+        since: status.since,
+        last_error: status.last_error,
     }
 }
 
@@ -72,7 +73,11 @@ pub(crate) fn status_router(relays: Arc<RelaySet>) -> Router {
     let show = async move || {
         let items = relays.states().iter().map(|state| view(state)).collect();
         let refused = relays.refused().into_iter();
-        let refused = refused.map(|(name, reason)| RefusedView { name, reason });
+        let refused = refused.map(|(name, error)| RefusedView {
+            name,
+            reason: error.text,
+            since: error.at,
+        });
         Json(RelayList {
             items,
             refused: refused.collect(),

@@ -29,6 +29,7 @@ mod permissions;
 mod policies;
 mod pools;
 mod relays;
+mod relays_report;
 mod reply;
 mod schedules;
 mod script;
@@ -70,6 +71,7 @@ pub use namespace_limits::NamespaceLimits;
 pub use policies::{Policies, PolicyChanges, PolicySetOutcome, StoredPolicy};
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
 pub use relays::{RelayKey, RelayRows, Relays, StoredRelay};
+pub use relays_report::{NewRelayReport, RELAY_REPORT_TTL, StoredRelayReport};
 pub use schedules::{
     BadDefinition, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleOverlap,
     SchedulePage, ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules, StoredSchedule,

@@ -99,7 +99,7 @@ fn revision(text: &[u8]) -> TableRevision {
 /// The relays stored in one deployment.
 #[derive(Debug, Clone)]
 pub struct Relays {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 impl Relays {

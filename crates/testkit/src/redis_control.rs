@@ -58,6 +58,14 @@ impl RedisControl {
         self.query(redis::cmd("HDEL").arg(key).arg(field)).await
     }
 
+    /// The names of all fields of a hash.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn field_names(&mut self, key: &str) -> Vec<String> {
+        self.query(redis::cmd("HKEYS").arg(key)).await
+    }
+
     /// Flushes the script cache (`SCRIPT FLUSH`).
     ///
     /// # Panics

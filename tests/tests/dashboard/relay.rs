@@ -22,6 +22,19 @@ async fn shown(fixture: &DashboardFixture) -> Value {
     fixture.client.get("/relays/hook").await.expect(200).json()
 }
 
+/// Reports the state of the relay, as its daemon does.
+async fn report(fixture: &DashboardFixture, state: &str, error: &str) {
+    let at = "2026-11-21T12:30:00.000Z";
+    let status = json!({"state": state, "since": at, "last_error": {"text": error, "at": at}});
+    let relay = format!("{}/hook", fixture.namespace);
+    let item =
+        json!({"relay": relay, "revision": shown(fixture).await["revision"], "status": status});
+    let url = format!("{}/relays/reports", fixture.base());
+    let body = json!({"process": 1, "items": [item]}).to_string();
+    let sent = reqwest::Client::new().put(url).body(body).send().await;
+    assert_eq!(sent.unwrap().status(), 204);
+}
+
 fn page(fixture: &DashboardFixture) -> String {
     format!("/ui/relays/{}/hook", fixture.namespace)
 }
@@ -56,9 +69,14 @@ async fn a_relay_is_paused_and_resumed_and_keeps_its_secrets_to_itself() {
         };
         browser.open_page("/ui/relays").await;
         browser.shows("webhook hooks.example").await;
+        browser.shows("no daemon").await;
+        report(&fixture, "failing", "sink: status 500: <b>sorry</b>").await;
+        browser.shows("failing").await;
         is_silent().await;
         browser.press(&format!("{}/hook", fixture.namespace)).await;
         browser.shows("sink.secret").await;
+        browser.shows("sink: status 500: <b>sorry</b>").await;
+        browser.shows("since 2026-11-21T12:30:00.000Z").await;
         browser.shows("hold 1 job").await;
         browser.shows("1 ready, the oldest").await;
         is_silent().await;

@@ -43,6 +43,7 @@ mod pump_verbs;
 mod random_cases;
 mod refused_connections;
 mod registrations;
+mod relay_reports;
 mod replaced_bodies;
 mod schedule_turns;
 mod schedules;

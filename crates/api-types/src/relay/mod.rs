@@ -13,6 +13,7 @@ mod kinds;
 mod secret;
 mod sink;
 mod source;
+mod status;
 mod summary;
 mod text_list;
 mod url;
@@ -25,6 +26,7 @@ pub use kafka::{KafkaConfig, KafkaMechanism};
 pub use secret::SecretText;
 pub use sink::{NatsConfig, RabbitMqConfig, RelaySinkConfig, TidegateSinkConfig, WebhookConfig};
 pub use source::{LmstfySourceConfig, QueueSourceConfig, RelaySourceConfig, TidegateSourceConfig};
+pub use status::{LastRelayError, RelayHealth, RelayReport, RelayReports, RelayStatus};
 pub use text_list::TextList;
 pub use view::{DeleteRelayResult, DeletedRelay, RelayDetails, RelayListPage};
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::config::RelayConfig;
+use super::status::RelayStatus;
 use crate::values::{CursorText, RelayNameText};
 
 /// A relay that is set through the API.
@@ -17,6 +18,8 @@ pub struct RelayDetails {
     pub config: RelayConfig,
     /// The secrets that are set, such as `sink.password`.
     pub secrets: Vec<String>,
+    /// Whether it runs.
+    pub status: RelayStatus,
 }
 
 /// A page of a list of relays.

@@ -69,6 +69,9 @@ pub(super) enum AdminError {
     /// The body is no policy.
     #[error(transparent)]
     PolicyBody(#[from] BadPolicyBody),
+    /// The body has no reports about relays.
+    #[error("the body should be an object with process and items: the reports about relays")]
+    NotReports,
     /// `If-Match` has no ETag of a policy, or several.
     #[error("If-Match should be the ETag of a policy, in quotes, or *")]
     NotAnETag,

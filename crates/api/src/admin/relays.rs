@@ -1,5 +1,8 @@
-//! `GET /relays`: the relays of all namespaces with their secrets, for `tidegate-relayd`. The `ETag` changes with any relay; with
-//! `If-None-Match` a list that has not changed is 304, without a body.
+//! For `tidegate-relayd`:
+//!
+//! * `GET /relays`: the relays of all namespaces with their secrets. The `ETag` changes with any relay; with `If-None-Match` a list
+//!   that has not changed is 304, without a body.
+//! * `PUT /relays/reports`: stores the state of relays, as the process that runs or refuses them reports it.
 
 use std::sync::Arc;
 
@@ -7,14 +10,17 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
-use tidegate_api_types::relay::RelayConfig;
-use tidegate_store::TableRevision;
+use tidegate_api_types::relay::{RelayConfig, RelayReports};
+use tidegate_store::{NewRelayReport, TableRevision};
 
 use super::error::AdminError;
 use crate::app::App;
 use crate::http::etag;
 use crate::http::json;
 use crate::relay_table::ReadRelay;
+
+/// More than the reports that `tidegate-relayd` sends in a request have.
+const REPORTS_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Serialize)]
 struct AdminRelayList {
@@ -28,6 +34,7 @@ struct AdminRelayList {
 struct AdminRelayItem {
     namespace: String,
     name: String,
+    revision: String,
     config: RelayConfig,
 }
 
@@ -56,10 +63,12 @@ pub(super) async fn list(
     let (mut items, mut damaged) = (Vec::new(), Vec::new());
     for (key, stored) in rows.by_key {
         let (namespace, name) = (key.namespace.to_string(), key.name);
-        match ReadRelay::from(&stored).config {
+        let read = ReadRelay::from(&stored);
+        match read.config {
             Ok(config) => items.push(AdminRelayItem {
                 namespace,
                 name,
+                revision: read.revision.unwrap_or_default().to_string(),
                 config,
             }),
             Err(error) => damaged.push(DamagedRelay {
@@ -71,6 +80,28 @@ pub(super) async fn list(
     }
     let mut response = json::answer(StatusCode::OK, &AdminRelayList { items, damaged });
     add_headers(response.headers_mut(), rows.last);
+    Ok(response)
+}
+
+pub(super) async fn report(
+    State(app): State<Arc<App>>,
+    body: Body,
+) -> Result<Response<Body>, AdminError> {
+    let body = app.job_body.up_to(REPORTS_BYTES_MAX).read(body).await;
+    let body = body.map_err(|_| AdminError::NotReports)?;
+    let reports: RelayReports =
+        json::parse_object(&body.bytes).map_err(|_| AdminError::NotReports)?;
+    let items = reports.items.into_iter().map(|report| NewRelayReport {
+        rank: report.status.state as u8,
+        status: serde_json::to_string(&report.status).unwrap_or_default(),
+        relay: report.relay,
+        revision: report.revision,
+    });
+    let items: Vec<_> = items.collect();
+    let relays = &app.engine.relays;
+    relays.report(reports.process, &items).await?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, delete, get, post};
+use axum::routing::{any, delete, get, post, put};
 use tidegate_service::admin_router;
 use tidegate_service::metrics::Metrics;
 use ulid::Ulid;
@@ -53,6 +53,7 @@ pub(crate) fn router(
         .route("/policies", get(policies::list))
         .route("/policies/{namespace}/{queue}", policy_of_queue)
         .route("/relays", get(relays::list))
+        .route("/relays/reports", put(relays::report))
         .route("/accesslog", post(access_log::set))
         .route_layer(from_fn(require_admin))
         .route_layer(guard.clone())

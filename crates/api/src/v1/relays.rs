@@ -9,14 +9,14 @@ use tidegate_api_types::relay::{
 };
 use tidegate_core::Scope;
 use tidegate_engine::{ChangeAttempts, EngineError};
-use tidegate_store::{RelayKey, TableRevision, TableSetOutcome};
+use tidegate_store::{RelayKey, StoredRelayReport, TableRevision, TableSetOutcome};
 
 use super::answer::{json_answer, page_of};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::table_change::{condition, expected_revision};
 use crate::http::{etag, unread};
-use crate::relay_table::ReadRelay;
+use crate::relay_table::{ReadRelay, relay_report, relay_status};
 
 /// The most bytes of the settings of a relay: more than all its texts have.
 const BODY_BYTES_MAX: usize = 256 * 1024;
@@ -26,16 +26,24 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let query: ListQuery = request.read_query()?;
     let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
     let share = unread::share_of_page(&request.app.exchange.unread)?;
-    let rows = request.app.engine.relays.all().await;
-    let rows = rows.map_err(EngineError::from)?;
+    let relays = &request.app.engine.relays;
+    let rows = relays.all().await.map_err(EngineError::from)?;
     let own = rows.by_key.iter().filter(|(key, _)| {
         key.namespace == request.namespace && after.is_none_or(|after| *key.name > *after)
     });
     let shown = own.filter_map(|(key, stored)| {
         let read = ReadRelay::from(stored);
-        details(key, read.config.ok()?, read.revision?)
+        details(key, read.config.ok()?, read.revision?, None)
     });
-    let (items, has_more) = page_of(shown, usize::from(query.limit.get()));
+    let (mut items, has_more) = page_of(shown, usize::from(query.limit.get()));
+    let keys = items.iter().map(|item| RelayKey {
+        namespace: request.namespace.clone(),
+        name: item.name.as_str().to_owned(),
+    });
+    let reports = relays.reports(&keys.collect::<Vec<_>>()).await;
+    for (item, report) in items.iter_mut().zip(reports.map_err(EngineError::from)?) {
+        item.status = relay_status(&item.config, &item.revision, report.as_ref());
+    }
     let last = items.last().filter(|_| has_more);
     let next = last.map(|last| last.name.as_str().parse());
     let answer = RelayListPage {
@@ -52,10 +60,16 @@ pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, Nativ
     request.need(Scope::Read)?;
     request.without_query()?;
     let key = request.relay()?;
-    let found = ReadRelay::find(&request.app.engine, &key).await?;
+    let engine = &request.app.engine;
+    let found = ReadRelay::find(engine, &key).await?;
     let found = found.ok_or_else(not_found)?;
+    let report = relay_report(engine, &key).await?;
     match (found.config, found.revision) {
-        (Ok(config), Some(revision)) => answer(StatusCode::OK, &key, config, revision),
+        (Ok(config), Some(revision)) => answer(
+            StatusCode::OK,
+            details(&key, config, revision, report.as_ref()),
+            revision,
+        ),
         _ => Err(NativeError::of(ProblemCode::RelayUnreadable)),
     }
 }
@@ -91,7 +105,7 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
                     None => StatusCode::CREATED,
                     Some(_) => StatusCode::OK,
                 };
-                return answer(status, &key, config, revision);
+                return answer(status, details(&key, config, revision, None), revision);
             }
             TableSetOutcome::VersionMismatch(_) => {}
         }
@@ -125,10 +139,17 @@ fn not_found() -> NativeError {
 }
 
 /// A relay as it is shown; `None` if its name is not valid.
-fn details(key: &RelayKey, config: RelayConfig, revision: TableRevision) -> Option<RelayDetails> {
+fn details(
+    key: &RelayKey,
+    config: RelayConfig,
+    revision: TableRevision,
+    report: Option<&StoredRelayReport>,
+) -> Option<RelayDetails> {
+    let revision = revision.to_string();
     Some(RelayDetails {
         name: key.name.parse().ok()?,
-        revision: revision.to_string(),
+        status: relay_status(&config, &revision, report),
+        revision,
         secrets: config.secret_names(),
         config: config.without_secrets(),
     })
@@ -136,11 +157,10 @@ fn details(key: &RelayKey, config: RelayConfig, revision: TableRevision) -> Opti
 
 fn answer(
     status: StatusCode,
-    key: &RelayKey,
-    config: RelayConfig,
+    shown: Option<RelayDetails>,
     revision: TableRevision,
 ) -> Result<Response<Body>, NativeError> {
-    let shown = details(key, config, revision).ok_or_else(NativeError::internal)?;
+    let shown = shown.ok_or_else(NativeError::internal)?;
     let mut response = json_answer(status, &shown);
     etag::set(response.headers_mut(), revision);
     Ok(response)

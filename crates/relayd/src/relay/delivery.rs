@@ -189,9 +189,10 @@ impl DeliveryRun {
             }
             is_available |= !matches!(outcome, DeliveryOutcome::Unavailable(_));
         }
-        if let Some(error) = first_unavailable.or(first_rejected) {
-            state.set_error(&format!("sink: {error}"));
-        }
+        let error = first_unavailable.or(first_rejected);
+        let error = error.map(|error| format!("sink: {error}"));
+        let is_confirmed = |outcome: &DeliveryOutcome| *outcome == DeliveryOutcome::Confirmed;
+        state.sink_called(error.as_deref(), !outcomes.iter().any(is_confirmed));
         if let Some(error) = first_rejected {
             tracing::debug!(relay = state.name, error, "the sink rejected jobs");
         }

@@ -13,7 +13,6 @@ mod spans;
 mod state;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidegate_service::traces::Traces;
@@ -135,7 +134,7 @@ impl Relay {
             let most = most.min(room.available_permits() + 1);
             let jobs = match self.reserve(most, stop).await {
                 Some(Ok(reserved)) => {
-                    if self.state.source_fails.swap(false, Ordering::Relaxed) {
+                    if self.state.source_answered() {
                         tracing::info!(relay = self.state.name, "jobs can be reserved again");
                     }
                     self.report_unreadable(&reserved.unreadable);
@@ -186,8 +185,7 @@ impl Relay {
 
     fn reserve_failed(&self, error: &SourceError) {
         self.state.metrics.reserve_errors.inc();
-        self.state.set_error(&format!("source: {error}"));
-        if !self.state.source_fails.swap(true, Ordering::Relaxed) {
+        if self.state.source_failed(&format!("source: {error}")) {
             tracing::warn!(relay = self.state.name, %error, "failed to reserve jobs; retrying each second");
         }
     }

@@ -1,17 +1,44 @@
 //! What a relay shows of itself.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tidegate::api::relay::{LastRelayError, RelayHealth, RelayStatus};
 use tidegate_service::LogLimit;
-use tokio::time::Instant;
+use tidegate_service::traces::wall_clock;
 
 use crate::circuit_breaker::CircuitBreaker;
 use crate::relay_metrics::RelayMetrics;
 
 /// A sink may reject each of thousands of jobs.
 const DEAD_WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How the last calls of a relay ended.
+#[derive(Debug)]
+struct LastCalls {
+    source_fails: bool,
+    sink_fails: bool,
+    status: RelayStatus,
+}
+
+impl LastCalls {
+    fn set_error(&mut self, text: &str) {
+        self.status.last_error = Some(LastRelayError {
+            text: text.into(),
+            at: wall_clock().into(),
+        });
+    }
+
+    fn update_state(&mut self) {
+        let state = match self.source_fails || self.sink_fails {
+            true => RelayHealth::Failing,
+            false => RelayHealth::Running,
+        };
+        if state != std::mem::replace(&mut self.status.state, state) {
+            self.status.since = Some(wall_clock().into());
+        }
+    }
+}
 
 /// State and counts of a relay.
 #[derive(Debug)]
@@ -23,9 +50,7 @@ pub(crate) struct RelayState {
     pub(crate) sink: String,
     pub(crate) breaker: CircuitBreaker,
     pub(crate) metrics: RelayMetrics,
-    /// Whether the last call that reserves jobs failed.
-    pub(crate) source_fails: AtomicBool,
-    last_error: Mutex<Option<(Instant, String)>>,
+    calls: Mutex<LastCalls>,
     /// Warnings of jobs that are dead because the sink will never take them.
     pub(crate) dead_warnings: LogLimit,
 }
@@ -38,20 +63,53 @@ impl RelayState {
             sink,
             breaker,
             metrics: RelayMetrics::new(name),
-            source_fails: AtomicBool::new(false),
-            last_error: Mutex::new(None),
+            calls: Mutex::new(LastCalls {
+                source_fails: false,
+                sink_fails: false,
+                status: RelayStatus {
+                    state: RelayHealth::Running,
+                    since: Some(wall_clock().into()),
+                    last_error: None,
+                },
+            }),
             dead_warnings: LogLimit::every(DEAD_WARNING_INTERVAL),
         }
     }
 
+    /// An error that says nothing about the next calls.
     pub(crate) fn set_error(&self, text: &str) {
-        *self.last_error.lock() = Some((Instant::now(), text.to_owned()));
+        self.calls.lock().set_error(text);
     }
 
-    /// The last error, and how many seconds ago it was.
-    pub(crate) fn last_error(&self) -> Option<(u64, String)> {
-        let last = self.last_error.lock();
-        last.as_ref()
-            .map(|(at, text)| (at.elapsed().as_secs(), text.clone()))
+    /// The call that reserves jobs failed. Returns whether the one before did not.
+    pub(crate) fn source_failed(&self, text: &str) -> bool {
+        let mut calls = self.calls.lock();
+        calls.set_error(text);
+        let before = std::mem::replace(&mut calls.source_fails, true);
+        calls.update_state();
+        !before
+    }
+
+    /// The call that reserves jobs succeeded. Returns whether the one before failed.
+    pub(crate) fn source_answered(&self) -> bool {
+        let mut calls = self.calls.lock();
+        let before = std::mem::replace(&mut calls.source_fails, false);
+        calls.update_state();
+        before
+    }
+
+    /// A call to the sink has ended: with an error of a job, and whether the sink took none.
+    pub(crate) fn sink_called(&self, error: Option<&str>, took_none: bool) {
+        let mut calls = self.calls.lock();
+        if let Some(error) = error {
+            calls.set_error(error);
+        }
+        calls.sink_fails = took_none;
+        calls.update_state();
+    }
+
+    /// Whether its calls succeed, since when, and the last error.
+    pub(crate) fn status(&self) -> RelayStatus {
+        self.calls.lock().status.clone()
     }
 }

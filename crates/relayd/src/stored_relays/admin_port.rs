@@ -1,4 +1,4 @@
-//! `GET /relays` on the admin port of the API.
+//! `GET /relays` and `PUT /relays/reports` on the admin port of the API.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,10 +6,11 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use hyper::header::{AUTHORIZATION, ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::Value;
+use tidegate::api::relay::RelayReports;
 
 use super::name::full_name;
 use crate::config::AdminPortConfig;
@@ -19,13 +20,19 @@ use crate::http::HttpClient;
 const BODY_BYTES_MAX: usize = 32 << 20;
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Definitions by `NAMESPACE/NAME`; `None` for a relay that the API cannot read.
-pub(super) type Definitions = BTreeMap<String, Option<Value>>;
+/// The relays that the API has, by `NAMESPACE/NAME`.
+pub(super) struct ReadRelays {
+    /// `None` for a relay that the API cannot read.
+    pub(super) definitions: BTreeMap<String, Option<Value>>,
+    /// Of those that it can read.
+    pub(super) revisions: BTreeMap<String, String>,
+}
 
 /// The admin port of an API.
 pub(super) struct AdminPort {
     http: HttpClient,
     uri: Uri,
+    reports_uri: Uri,
     credentials: Option<HeaderValue>,
     /// Of the last relays that were read.
     etag: Option<HeaderValue>,
@@ -49,6 +56,7 @@ struct DamagedRelayItem {
 struct StoredRelayItem {
     namespace: String,
     name: String,
+    revision: String,
     config: Value,
 }
 
@@ -57,11 +65,13 @@ impl AdminPort {
         if config.url.contains(['?', '#', '@']) {
             return Err("api.admin.url has a user, a query or a fragment; use api.admin.user and api.admin.password".to_owned());
         }
-        let uri = format!("{}/relays", config.url.trim_end_matches('/'));
-        let uri = uri.parse().ok().filter(|uri: &Uri| {
-            matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
-        });
-        let uri = uri.ok_or("api.admin.url is missing, or is not like http://host:7778")?;
+        let uri = |path| {
+            let uri = format!("{}{path}", config.url.trim_end_matches('/'));
+            let uri = uri.parse().ok().filter(|uri: &Uri| {
+                matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
+            });
+            uri.ok_or("api.admin.url is missing, or is not like http://host:7778")
+        };
         let account = format!("{}:{}", config.user, config.password.as_str());
         let credentials = (!config.user.is_empty()).then(|| {
             let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(account)));
@@ -72,16 +82,16 @@ impl AdminPort {
         });
         Ok(Self {
             http: HttpClient::new(None, BODY_BYTES_MAX)?,
-            uri,
+            uri: uri("/relays")?,
+            reports_uri: uri("/relays/reports")?,
             credentials: credentials.transpose().map_err(|error| error.to_string())?,
             etag: None,
         })
     }
 
     /// The definitions of all relays, or `None` if they have not changed since the last call.
-    pub(super) async fn read(&mut self) -> Result<Option<Definitions>, String> {
-        let mut headers = HeaderMap::new();
-        headers.extend(self.credentials.clone().map(|value| (AUTHORIZATION, value)));
+    pub(super) async fn read(&mut self) -> Result<Option<ReadRelays>, String> {
+        let mut headers = self.headers();
         headers.extend(self.etag.clone().map(|value| (IF_NONE_MATCH, value)));
         let sent = self
             .http
@@ -97,14 +107,43 @@ impl AdminPort {
             .map_err(|error| format!("{}: {error}", self.uri))?;
         let list: StoredRelayList = serde_json::from_slice(body)
             .map_err(|error| format!("{}: unexpected answer: {error}", self.uri))?;
-        let relays = list.items.into_iter().map(|item| {
+        let mut relays = ReadRelays {
+            definitions: BTreeMap::new(),
+            revisions: BTreeMap::new(),
+        };
+        for item in list.items {
             let name = full_name(&item.namespace, &item.name);
-            (name, Some(item.config))
-        });
+            relays.revisions.insert(name.clone(), item.revision);
+            relays.definitions.insert(name, Some(item.config));
+        }
         let damaged = list.damaged.into_iter();
         let damaged = damaged.map(|item| (full_name(&item.namespace, &item.name), None));
-        let relays = relays.chain(damaged).collect();
+        relays.definitions.extend(damaged);
         self.etag = answer.headers.get(ETAG).cloned();
         Ok(Some(relays))
+    }
+
+    /// Reports the states of relays.
+    pub(super) async fn report(&self, reports: &RelayReports) -> Result<(), String> {
+        let mut headers = self.headers();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = serde_json::to_vec(reports).map_err(|error| error.to_string())?;
+        let (method, uri) = (Method::PUT, &self.reports_uri);
+        let sent = self
+            .http
+            .send(method, uri, headers, body.into(), TIME_LIMIT);
+        let answer = sent.await.map_err(|error| error.to_string())?;
+        match answer.status.is_success() {
+            true => Ok(()),
+            false => Err(format!("{uri}: status {}", answer.status)),
+        }
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let credentials = self.credentials.clone();
+        credentials
+            .map(|value| (AUTHORIZATION, value))
+            .into_iter()
+            .collect()
     }
 }

@@ -4,6 +4,7 @@ mod admin_port;
 mod allowed_hosts;
 mod assembly;
 mod name;
+mod reports;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::StoredRelaysConfig;
 use crate::relay_set::RelaySet;
-use admin_port::{AdminPort, Definitions};
+use admin_port::{AdminPort, ReadRelays};
 use assembly::StoredRelayBuilder;
 use name::namespace_of;
+use reports::ReportState;
 
 /// How often they are read: so soon a change is in effect.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -26,6 +28,7 @@ const READ_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct StoredRelays {
     admin_port: AdminPort,
     builder: StoredRelayBuilder,
+    reports: ReportState,
 }
 
 impl StoredRelays {
@@ -40,12 +43,13 @@ impl StoredRelays {
         Ok(Some(Self {
             admin_port: AdminPort::new(&config.admin)?,
             builder: StoredRelayBuilder::new(config)?,
+            reports: ReportState::new(),
         }))
     }
 
     /// Keeps the relays in the set current until the stop. While they cannot be read, they run as last read.
     pub(crate) async fn follow(mut self, set: Arc<RelaySet>, stop: CancellationToken) {
-        let mut has_failed = false;
+        let (mut has_failed, mut has_not_reported) = (false, false);
         while let Some(read) = stop.run_until_cancelled(self.admin_port.read()).await {
             match read {
                 Ok(relays) => {
@@ -55,6 +59,16 @@ impl StoredRelays {
                     if let Some(relays) = relays {
                         self.define(&set, relays);
                     }
+                    let reporting = stop.run_until_cancelled(self.report(&set)).await;
+                    if let Some(Err(error)) = &reporting
+                        && !has_not_reported
+                    {
+                        tracing::warn!(
+                            error,
+                            "failed to report the states of relays to the API; retrying each second"
+                        );
+                    }
+                    has_not_reported = matches!(reporting, Some(Err(_)));
                 }
                 Err(error) => {
                     if !std::mem::replace(&mut has_failed, true) {
@@ -69,9 +83,18 @@ impl StoredRelays {
         }
     }
 
-    fn define(&self, set: &Arc<RelaySet>, definitions: Definitions) {
+    async fn report(&mut self, set: &RelaySet) -> Result<(), String> {
+        for reports in self.reports.due(set) {
+            self.admin_port.report(&reports).await?;
+            self.reports.taken(reports);
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, set: &Arc<RelaySet>, read: ReadRelays) {
+        self.reports.revisions = read.revisions;
         // A relay that the API cannot read runs as last read.
-        let relays = definitions.into_iter().map(|(name, definition)| {
+        let relays = read.definitions.into_iter().map(|(name, definition)| {
             let definition = definition.or_else(|| set.definition(&name));
             (name, definition.unwrap_or(Value::Null))
         });

@@ -13,6 +13,7 @@ mod nats;
 mod nats_connections;
 mod rabbitmq;
 mod settings;
+mod status;
 mod stored;
 mod tidegate_sink;
 mod tls;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_api_types::relay::{RelayConfig, worker_name};
+use tidegate_api_types::relay::{RelayConfig, RelayHealth, RelayStatus, worker_name};
 use tidegate_api_types::values::TimestampMs;
 use tidegate_engine::{Engine, EngineError, LEASES_STORED_MAX, ListedWorker};
 use tidegate_store::{RelayKey, TableSetOutcome};
@@ -17,9 +17,9 @@ use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::{Visit, namespace as namespace_of};
 use super::super::{links, text};
 use super::parts::{changed_news, is_stale, oldest, revision_fields, revision_text};
-use super::relays::{find_queues, source_queue, source_text, state};
+use super::relays::{find_queues, source_queue, source_text, state, status_of};
 use crate::config::{AccountRole, DEFAULT_POOL};
-use crate::relay_table::ReadRelay;
+use crate::relay_table::{ReadRelay, relay_report};
 
 const GONE: PageError =
     PageError::NotFound("There is no such relay: it is deleted, or it was never set.");
@@ -54,10 +54,14 @@ async fn page(visit: Arc<Visit>, key: RelayKey) -> Result<Page, PageError> {
     let revision = revision_text(relay.revision);
     let engine = &visit.dashboard.app.engine;
     let (live, fixed) = match &relay.config {
-        Ok(config) => (
-            live_block(engine, &key, config).await?,
-            settings_block(config),
-        ),
+        Ok(config) => {
+            let report = relay_report(engine, &key).await?;
+            let status = status_of(&relay, report.as_ref());
+            (
+                live_block(engine, &key, config, status).await?,
+                settings_block(config),
+            )
+        }
         Err(unreadable) => (html! { p.problem role="alert" { (unreadable) } }, html! {}),
     };
     Ok(Page {
@@ -78,6 +82,7 @@ async fn live_block(
     engine: &Engine,
     key: &RelayKey,
     config: &RelayConfig,
+    status: Option<RelayStatus>,
 ) -> Result<Markup, PageError> {
     let source = source_queue(key, config);
     let mut queues = find_queues(engine, &source.iter().cloned().collect()).await;
@@ -89,7 +94,13 @@ async fn live_block(
     };
     Ok(html! {
         dl {
-            dt { "State" } dd { (state(Some(config))) }
+            dt { "State" } dd {
+                (state(status.as_ref()))
+                @if let Some(status) = &status { (since(status)) }
+            }
+            @if let Some(error) = status.as_ref().and_then(|status| status.last_error.as_ref()) {
+                dt { "Last error" } dd { (error.text) " " (text::time(error.at)) }
+            }
             dt { "From" } dd { (source_text(config, source.as_ref(), found.as_ref())) }
             dt { "To" } dd { (config.sink.summary()) }
             @if let Some(found) = &found {
@@ -110,11 +121,20 @@ async fn live_block(
                 }
             }
         }
-        p.hint {
-            "Whether the receiver is available, and the last error, is known to tidegate-relayd only: "
-            code { "GET /relays" } " on its admin port. Figures of the queue are as old as those of the metrics."
-        }
+        p.hint { "Figures of the queue are as old as those of the metrics." }
     })
+}
+
+/// Since when it has this state.
+fn since(status: &RelayStatus) -> Markup {
+    html! {
+        @match (status.state, status.since) {
+            (RelayHealth::Unserved, None) => " no tidegate-relayd has reported this relay since it was set",
+            (RelayHealth::Unserved, Some(at)) => { " the last report of a tidegate-relayd was at " (text::time(at)) }
+            (_, Some(at)) => { " since " (text::time(at)) }
+            (_, None) => {}
+        }
+    }
 }
 
 /// The relay as a worker of its namespace.

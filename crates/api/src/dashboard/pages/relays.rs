@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_api_types::relay::{RelayConfig, RelaySourceConfig};
+use tidegate_api_types::relay::{RelayConfig, RelayHealth, RelaySourceConfig, RelayStatus};
 use tidegate_core::{QueueKey, QueueName};
 use tidegate_engine::{Engine, EngineError, QueueFigures};
-use tidegate_store::RelayKey;
+use tidegate_store::{RelayKey, StoredRelayReport};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
@@ -16,7 +16,7 @@ use super::super::visit::Visit;
 use super::super::{links, text};
 use super::parts::oldest;
 use crate::config::DEFAULT_POOL;
-use crate::relay_table::ReadRelay;
+use crate::relay_table::{ReadRelay, relay_status};
 
 /// The queue of a relay, the pool that has it, and its figures.
 pub(super) struct RelayQueue {
@@ -40,6 +40,9 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
         source_queue(key, config)
     });
     let queues = find_queues(engine, &wanted.collect()).await;
+    let keys: Vec<RelayKey> = relays.iter().map(|(key, _)| (*key).clone()).collect();
+    let reports = engine.relays.reports(&keys).await;
+    let reports = reports.map_err(EngineError::from)?;
     let live = html! {
         @if relays.is_empty() {
             p.hint { "No relay is set through the API. A relay is set with " code { "PUT /v1/NAMESPACE/relays/NAME" } ". Those in files of tidegate-relayd are not known here." }
@@ -49,7 +52,7 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
                     th scope="col" { "Relay" } th scope="col" { "From" } th scope="col" { "To" } th scope="col" { "State" }
                     th.number scope="col" { "Ready" } th.number scope="col" { "Oldest ready" }
                 } }
-                tbody { @for (key, relay) in &relays { (row(key, relay, &queues)) } }
+                tbody { @for ((key, relay), report) in relays.iter().zip(&reports) { (row(key, relay, report.as_ref(), &queues)) } }
             } }
         }
     };
@@ -62,7 +65,12 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     })
 }
 
-fn row(key: &RelayKey, relay: &ReadRelay, queues: &BTreeMap<QueueKey, RelayQueue>) -> Markup {
+fn row(
+    key: &RelayKey,
+    relay: &ReadRelay,
+    report: Option<&StoredRelayReport>,
+    queues: &BTreeMap<QueueKey, RelayQueue>,
+) -> Markup {
     let config = relay.config.as_ref().ok();
     let source = config.and_then(|config| source_queue(key, config));
     let found = source.as_ref().and_then(|queue| queues.get(queue));
@@ -71,22 +79,34 @@ fn row(key: &RelayKey, relay: &ReadRelay, queues: &BTreeMap<QueueKey, RelayQueue
             td { a href=(links::relay(key)) { (key) } }
             td { @if let Some(config) = config { (source_text(config, source.as_ref(), found)) } }
             td { @if let Some(config) = config { (config.sink.summary()) } }
-            td { (state(config)) }
+            td { (state(status_of(relay, report).as_ref())) }
             td.number { @match found { Some(found) => (text::number(found.figures.stats.ready)), None => "–" } }
             td.number { @match found { Some(found) => (oldest(&found.figures)), None => "–" } }
         }
     }
 }
 
-/// Whether a relay runs.
-pub(super) fn state(config: Option<&RelayConfig>) -> Markup {
+/// The state of a relay; `None` for one that cannot be read.
+pub(super) fn state(status: Option<&RelayStatus>) -> Markup {
     html! {
-        @match config {
+        @match status.map(|status| status.state) {
             None => span.badge.warn { "cannot be read" },
-            Some(config) if config.paused => span.badge.warn { "paused" },
-            Some(_) => span.badge.state-ready { "set to run" }
+            Some(RelayHealth::Running) => span.badge.state-ready { "running" },
+            Some(RelayHealth::Failing) => span.badge.state-dead { "failing" },
+            Some(RelayHealth::Refused) => span.badge.state-dead { "refused" },
+            Some(RelayHealth::Paused) => span.badge.warn { "paused" },
+            Some(RelayHealth::Unserved) => span.badge.warn { "no daemon" },
         }
     }
+}
+
+/// The state of a relay as it was read; `None` for one that cannot be read.
+pub(super) fn status_of(
+    relay: &ReadRelay,
+    report: Option<&StoredRelayReport>,
+) -> Option<RelayStatus> {
+    let (config, revision) = (relay.config.as_ref().ok()?, relay.revision?);
+    Some(relay_status(config, &revision.to_string(), report))
 }
 
 /// Where the jobs of a relay come from, with a link to a queue of this deployment.

@@ -26,7 +26,7 @@ pub(super) const OPERATIONS: [OperationRow; 4] = [
         .parameters(of_list)
         .answers(&[json(200, "RelayListPage", "A page of relays.")]),
     operation(Get, RELAY, "show_relay", Scope::Read)
-        .about("Show a relay", "Its settings without its secrets, and the names of the secrets that are set.")
+        .about("Show a relay", "Its settings without its secrets, the names of the secrets that are set, and whether it runs.")
         .answers(&[relay(200, "The relay.")])
         .problems(&[RelayNotFound, RelayUnreadable]),
     operation(Put, RELAY, "set_relay", Scope::Admin)

@@ -1,0 +1,97 @@
+//! What daemons report of relays.
+
+use tidegate_core::Namespace;
+use tidegate_store::{NewRelayReport, RELAY_REPORT_TTL, RelayKey, Relays, TableSetOutcome};
+use tidegate_testkit::RedisControl;
+
+use crate::fixture::{START, fixture};
+
+fn key(name: &str) -> RelayKey {
+    RelayKey {
+        namespace: Namespace::try_from("shop").unwrap(),
+        name: name.to_owned(),
+    }
+}
+
+/// Sets a relay, or removes it, and returns its revision.
+async fn set(relays: &Relays, name: &str, value: &str) -> String {
+    let set = relays.set(&key(name), value.to_owned(), None).await;
+    match set.unwrap() {
+        TableSetOutcome::Done(revision) => revision.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn report(relays: &Relays, process: u64, name: &str, revision: &str, rank: u8) {
+    let report = NewRelayReport {
+        relay: key(name).to_string(),
+        revision: revision.to_owned(),
+        rank,
+        status: format!("{process} reports {rank}"),
+    };
+    relays.report(process, &[report]).await.unwrap();
+}
+
+async fn stored(relays: &Relays, name: &str) -> Option<String> {
+    let mut reports = relays.reports(&[key(name)]).await.unwrap();
+    Some(reports.pop().unwrap()?.status)
+}
+
+#[tokio::test]
+async fn the_worst_report_about_a_relay_is_kept_while_it_counts() {
+    let f = fixture().await;
+    let relays = f.store.at(START).relays();
+    let revision = set(&relays, "a", "{}").await;
+    for (process, rank, kept) in [
+        (1, 0, "1 reports 0"),
+        // Of equals always the same one.
+        (2, 0, "1 reports 0"),
+        (2, 1, "2 reports 1"),
+        (1, 0, "2 reports 1"),
+        (1, 2, "1 reports 2"),
+        // A process replaces its own.
+        (1, 0, "1 reports 0"),
+        (2, 1, "2 reports 1"),
+    ] {
+        report(&relays, process, "a", &revision, rank).await;
+        let shown = stored(&relays, "a").await;
+        assert_eq!(shown.as_deref(), Some(kept), "{process} {rank}");
+    }
+    let ttl = u64::try_from(RELAY_REPORT_TTL.as_millis()).unwrap();
+    for (after, kept) in [(ttl - 1, "2 reports 1"), (ttl, "1 reports 0")] {
+        let later = f.store.at(START + after).relays();
+        report(&later, 1, "a", &revision, 0).await;
+        assert_eq!(stored(&relays, "a").await.as_deref(), Some(kept), "{after}");
+    }
+
+    // A report about an earlier revision does not count.
+    let changed = set(&relays, "a", "{1}").await;
+    report(&relays, 1, "a", &revision, 2).await;
+    assert_eq!(stored(&relays, "a").await.as_deref(), Some("1 reports 0"));
+    report(&relays, 2, "a", &changed, 0).await;
+    assert_eq!(stored(&relays, "a").await.as_deref(), Some("2 reports 0"));
+}
+
+#[tokio::test]
+async fn there_are_no_more_reports_than_relays() {
+    let f = fixture().await;
+    let relays = f.store.relays();
+    report(&relays, 1, "none", "1.00000000", 0).await;
+    assert_eq!(stored(&relays, "none").await, None);
+    let mut control = RedisControl::connect(&f.redis.url()).await;
+    for round in 0..20 {
+        let name = format!("r{round}");
+        let revision = set(&relays, &name, "{}").await;
+        report(&relays, 1, &name, &revision, 0).await;
+        let reports = control.field_names("tg:{tg:relays}:reports").await;
+        let all = control.field_names("tg:relays").await;
+        assert!(reports.len() <= all.len(), "{reports:?} {all:?}");
+        assert!(reports.contains(&format!("shop/{name}")), "{reports:?}");
+        let of_now = relays.reports(&[key(&name)]).await.unwrap();
+        assert!(of_now[0].as_ref().unwrap().is_current);
+        assert!(matches!(
+            relays.set(&key(&name), String::new(), None).await,
+            Ok(TableSetOutcome::Done(_))
+        ));
+    }
+}
