@@ -12,7 +12,6 @@ use std::time::Duration;
 use tidegate_service::traces::Traces;
 use tidegate_service::{LogConfig, PidFile, logs, new_runtime};
 use tokio::runtime::Runtime;
-use tokio::time::timeout;
 
 use crate::flags::{Flag, LaunchFlags};
 use crate::process::{DaemonContext, ReloadSignals, SharedParts};
@@ -21,10 +20,6 @@ use crate::settings_loader::{LoadedSettings, SettingsLoader};
 
 /// Longest time that blocked tasks may delay the exit of the process.
 const BLOCKED_LIMIT: Duration = Duration::from_millis(500);
-
-/// Longest time for sending the last spans, which takes at most 2 s once a thread for blocking work is free. The time of a stop in
-/// `deploy/helm/tidegate/templates/api.yaml` contains it.
-const CLOSE_LIMIT: Duration = Duration::from_millis(2500);
 
 /// Files in `log.directory`.
 const LOG_FILES: [&str; 2] = ["access.log", "error.log"];
@@ -94,7 +89,7 @@ fn start<C: Settings, E: Display>(
     let made: LoadedSettings<C> = recipe.load()?;
     let logs = Arc::new(logs::init(made.settings.log()).map_err(|error| error.to_string())?);
     let has_files = !made.settings.log().directory.as_os_str().is_empty();
-    let traces = Traces::start(made.settings.traces(), C::PROGRAM, runtime.handle());
+    let traces = Traces::start(made.settings.traces(), C::PROGRAM);
     let result = match traces {
         Ok(traces) => {
             let shared = SharedParts {
@@ -103,12 +98,7 @@ fn start<C: Settings, E: Display>(
             };
             let result = run_daemon(&runtime, signals, recipe, made, shared, run);
             if let Some(traces) = traces {
-                // The runtime sends the spans, and only runs meanwhile.
-                let closing = runtime.spawn_blocking(move || traces.close());
-                let closed = runtime.block_on(async { timeout(CLOSE_LIMIT, closing).await });
-                if closed.is_err() {
-                    tracing::warn!("spans were not sent before the stop: all threads are blocked");
-                }
+                traces.close();
             }
             result
         }

@@ -26,12 +26,15 @@ use opentelemetry_sdk::trace::{
     SpanProcessor,
 };
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use collector::CollectorClient;
 pub use settings::{SAMPLE_ONE_IN_BOUND, TracesConfig, TracesError};
 pub use span::{FinishedSpan, SpanRole, wall_clock};
 pub use trace_parent::TraceParent;
 use waiting_spans::{CountedExporter, WaitingSpans};
+
+use crate::own_runtime::spawn_thread;
 
 /// Spans that wait for the collector or are being sent; about 1 KiB each.
 const WAITING_SPANS_MAX: usize = 8_192;
@@ -41,7 +44,7 @@ const BATCH_SPANS_MAX: usize = 512;
 const SEND_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of one request to the collector, with its repetitions.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
-/// Longest wait at exit for spans that are not sent yet.
+/// Longest wait at exit for spans that are not sent yet. The time of a stop in `deploy/helm/tidegate/templates/api.yaml` contains it.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Where finished spans go. Clones are the same.
@@ -55,6 +58,8 @@ struct TracesState {
     ids: RandomIdGenerator,
     /// One in so many publishes without a trace parent starts a trace; 0 = none does.
     sample_one_in: u64,
+    /// Ends the runtime of the requests when it is dropped.
+    _running: oneshot::Sender<()>,
 }
 
 impl fmt::Debug for Traces {
@@ -67,20 +72,24 @@ impl fmt::Debug for Traces {
 }
 
 impl Traces {
-    /// Starts the thread that sends spans of `program`; `None` without an endpoint. Nothing is sent yet. The requests run
-    /// in `runtime`.
+    /// Starts the threads that send spans of `program`; `None` without an endpoint. Nothing is sent yet.
     ///
     /// # Errors
-    /// The endpoint is not valid, or the certificates of the system cannot be read.
+    /// The endpoint is not valid, the certificates of the system cannot be read, or the system refuses a thread.
     pub fn start(
         config: &TracesConfig,
         program: &'static str,
-        runtime: &Handle,
     ) -> Result<Option<Self>, TracesError> {
         let Some(endpoint) = config.spans_url() else {
             return Ok(None);
         };
-        let client = CollectorClient::new(runtime.clone(), SEND_LIMIT).map_err(TracesError)?;
+        // Requests have a runtime of their own: in that of the daemon all threads for blocking work may wait for name servers
+        // that do not answer, also at exit, and then the name of the collector could not be looked up.
+        let (running, ended) = oneshot::channel::<()>();
+        let begin = |runtime: &Handle| Ok((runtime.clone(), async move { drop(ended.await) }));
+        let started = spawn_thread("traces", begin);
+        let (runtime, _) = started.map_err(|error| TracesError(error.to_string()))?;
+        let client = CollectorClient::new(runtime, SEND_LIMIT).map_err(TracesError)?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
@@ -107,6 +116,7 @@ impl Traces {
             scope: scope.build(),
             ids: RandomIdGenerator::default(),
             sample_one_in: config.sample_one_in,
+            _running: running,
         }))))
     }
 
@@ -140,8 +150,7 @@ impl Traces {
         }
     }
 
-    /// Sends the spans that wait, for at most 2 s, and logs how many are left. Later ones are dropped. Blocks; the runtime
-    /// must be running.
+    /// Sends the spans that wait, for at most 2 s, and logs how many are left. Later ones are dropped. Blocks.
     pub fn close(&self) {
         // Reported by the client, if a request failed.
         let _ = self.0.processor.shutdown_with_timeout(CLOSE_LIMIT);
@@ -156,3 +165,43 @@ impl Traces {
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use tidegate_testkit::OtlpReceiver;
+
+    use super::*;
+    use crate::new_runtime;
+
+    /// More than the runtime of a daemon has threads for blocking work.
+    const LOOK_UPS: usize = 300;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_stop_sends_spans_while_all_threads_for_look_ups_wait() {
+        let collector = OtlpReceiver::start().await;
+        // A name, which is looked up.
+        let endpoint = format!("http://localhost:{}", collector.address().port());
+        let daemon = thread::spawn(move || {
+            let runtime = new_runtime("daemon").unwrap();
+            let inside = runtime.enter();
+            for _ in 0..LOOK_UPS {
+                runtime.spawn_blocking(|| thread::park_timeout(CLOSE_LIMIT * 3));
+            }
+            let config = TracesConfig {
+                endpoint,
+                sample_one_in: 1,
+            };
+            let traces = Traces::start(&config, "tidegate-test").unwrap().unwrap();
+            let context = traces.sampled_root().unwrap();
+            let (role, begun) = (SpanRole::Internal, wall_clock());
+            traces.record(FinishedSpan::new(role, context, "stop", "test", begun));
+            traces.close();
+            drop(inside);
+            runtime.shutdown_background();
+        });
+        daemon.join().unwrap();
+        assert_eq!(collector.spans().len(), 1);
+    }
+}

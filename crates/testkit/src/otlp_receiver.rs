@@ -135,6 +135,12 @@ impl OtlpReceiver {
         }
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Settings of a daemon that sends spans here, and starts a trace for one in so many publishes.
     #[must_use]
     pub fn settings(&self, sample_one_in: u64) -> String {
