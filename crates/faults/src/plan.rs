@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn every_class_occurs_in_some_plan() {
-        let plans = (0..60).map(|seed| Plan::draw(seed, &PlanOptions::default()));
+        let plans = (0..200).map(|seed| Plan::draw(seed, &PlanOptions::default()));
         let drawn: Vec<_> = plans
             .flat_map(|plan| plan.faults)
             .map(|it| it.class)
