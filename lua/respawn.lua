@@ -6,7 +6,7 @@
 -- ARGV[3] name   namespace/queue
 -- ARGV[4] limit  most hints that one call takes from the dead list; with jobs: 0
 -- ARGV[5] ttl_ms new time to live; 0 = never expires
--- ARGV[6] wait_us  until the first of them is due; 0 = it is ready
+-- ARGV[6] due_us   when the first of them is due, in µs since 1970; in the past = it is ready
 -- ARGV[7] space_us between the due times of two of them; 0 = all are due at once
 -- ARGV[8…] number, nonce, created and index in the dead list of each job, if they are named: those that are not dead stay
 --   as they are
@@ -16,7 +16,7 @@
 -- Since layout 2
 
 local name, limit, ttl_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local wait_us, space_us = tonumber(ARGV[6]), tonumber(ARGV[7])
+local due_us, space_us = tonumber(ARGV[6]), tonumber(ARGV[7])
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0 } end
@@ -44,8 +44,7 @@ read_ahead(numbers)
 for _, number in ipairs(numbers) do
   local job = hinted(number, DEAD, queue)
   if job then
-    local wait_ms = floor((wait_us + respawned * space_us) / 1000)
-    schedule(job, wait_ms > 0 and from_ms + wait_ms or now_ms)
+    schedule(job, max(floor((due_us + respawned * space_us) / 1000), now_ms))
     job[TRIES] = has(job, COUNTS_FAILURES) and 0 or 1
     job[EXPIRES_MS] = ttl_ms > 0 and from_ms + ttl_ms or 0
     rewrite(job)

@@ -239,16 +239,13 @@ async fn dead_jobs_that_match_come_back_at_a_rate_up_to_ten_seconds_ahead() {
     // A call begins while less than 10 s are scheduled.
     assert!((500..=600).contains(&came_back), "{came_back}");
     let due = due_times(&client).await;
-    // The first one was due at once.
-    assert_eq!(due.len() as u64, came_back - 1);
+    // The first one was due at once, and further ones if the call was slow.
+    assert!((due.len() as u64) < came_back);
     let spaces: Vec<i64> = due.windows(2).map(|two| two[1] - two[0]).collect();
     let took = due[due.len() - 1] - due[0];
     let planned = 20 * (due.len() as i64 - 1);
-    // Each call counts from its own time, so it may be as late as its request was slow.
-    assert!(
-        took >= planned - 20,
-        "{took} ms instead of {planned}: {spaces:?}"
-    );
+    // A call whose turn is over begins later.
+    assert!(took >= planned, "{took} ms instead of {planned}: {spaces:?}");
     // Interrupted, and begun again without a rate.
     let rest = json!({"do": "respawn", "filter": {"error_contains": "smtp"}});
     assert_eq!(

@@ -12,7 +12,7 @@ use tidegate_core::{
     RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, DueTimes, FailOutcome, FailRequest, IfExists, IfRunning,
+    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, IfExists, IfRunning,
     JobChange, JobSelection, KeyedJob, KeyedPublish, KeyedTerms, LIST_HINTS_MAX, LeasedJob,
     ListPosition, ListedJob, NewDue, PUBLISH_JOBS_MAX, ReleaseOutcome, Store,
 };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tidegate_core::{JobId, JobState, QueueKey};
 use tidegate_store::{
-    CancelOutcome, ChangeOutcome, DueTimes, InvalidPosition, LIST_HINTS_MAX, ListedJob,
+    CancelOutcome, ChangeOutcome, InvalidPosition, LIST_HINTS_MAX, ListedJob,
     PromoteOutcome, StoreError,
 };
 
@@ -194,9 +194,8 @@ async fn act_on(
     let jobs: Vec<JobId> = step.jobs.iter().map(|listed| listed.job.id).collect();
     Ok(match act {
         JobAct::Respawn(space) => {
-            let first = Duration::from_micros(*due_us - (step.now_ms * 1000).min(*due_us));
             let respawned = store
-                .respawn_jobs(queue, &step.jobs, DueTimes { first, space })
+                .respawn_jobs(queue, &step.jobs, *due_us, space)
                 .await?;
             pool.metrics.respawned(respawned);
             let spaces = u32::try_from(respawned).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidegate_core::{DURATION_MS_MAX, Lane, QueueKey};
 
@@ -60,17 +60,18 @@ impl Store {
     ) -> Result<u64, StoreError> {
         let lane = lane.into();
         let bucket = self.bucket_of(lane);
-        let began_at = Instant::now();
+        let now_us = match due.space.is_zero() && due.first.is_zero() {
+            true => 0,
+            false => 1000 * self.bucket_now_ms(bucket).await?,
+        };
         let mut respawned = 0;
         // Ends when the list is empty. The count of dead jobs is not used: it may be wrong.
         while respawned < limit {
-            // Each call counts from its own time.
-            let wait = due.of(respawned).saturating_sub(began_at.elapsed());
             let call = self
                 .call_on_queue(&RESPAWN, lane.queue, bucket)
                 .arg(HINTS_PER_CALL.min(limit - respawned))
                 .arg(ttl_ms.min(DURATION_MS_MAX))
-                .arg(micros(wait))
+                .arg(now_us + micros(due.of(respawned)))
                 .arg(micros(due.space));
             let mut reply = call.send_in_turn().await?.ok()?;
             respawned += reply.count()?;
@@ -83,6 +84,7 @@ impl Store {
 
     /// Makes those of these jobs of a queue ready, or delayed, which are dead, and returns their number. The jobs must be in
     /// the bucket of the first one, as [`Self::list_jobs`] returned them; at most [`super::LIST_HINTS_MAX`]. They never expire.
+    /// The first one is due at `due_us` on the clock of its Redis, in µs since 1970, and each further one `space` later.
     ///
     /// # Errors
     /// Redis is unavailable. Jobs may have been respawned.
@@ -90,7 +92,8 @@ impl Store {
         &self,
         queue: &QueueKey,
         jobs: &[ListedJob],
-        due: DueTimes,
+        due_us: u64,
+        space: Duration,
     ) -> Result<u64, StoreError> {
         let Some(first) = jobs.first() else {
             return Ok(0);
@@ -99,8 +102,8 @@ impl Store {
             .call_on_queue(&RESPAWN, queue, first.job.id.bucket())
             .arg(0)
             .arg(0)
-            .arg(micros(due.first))
-            .arg(micros(due.space));
+            .arg(due_us)
+            .arg(micros(space));
         for listed in jobs {
             call = call.job(Some(listed.job.id)).arg(listed.index.unwrap_or(0));
         }
