@@ -101,9 +101,9 @@ async fn a_page_that_is_out_of_date_changes_no_newer_schedule() {
     let every = |every: &str| json!({"queue": "q", "every": every, "job": {"payload": 1}});
     set(&fixture, &every("15m")).await;
     walk("schedule-stale", &fixture.base(), async |browser| {
-        for (steps, every_ms) in [
-            (["Pause the schedule"].as_slice(), 1_200_000),
-            (&["Delete the schedule", "Delete it"], 1_500_000),
+        for (steps, renewed) in [
+            (["Pause the schedule"].as_slice(), "20m"),
+            (&["Delete the schedule", "Delete it"], "25m"),
         ] {
             browser.open_page(&page(&fixture)).await;
             browser.shows("Up to date").await;
@@ -112,7 +112,7 @@ async fn a_page_that_is_out_of_date_changes_no_newer_schedule() {
                 browser.press(step).await;
                 browser.shows("Its definition is lost.").await;
             }
-            set(&fixture, &every(&format!("{every_ms}ms"))).await;
+            set(&fixture, &every(renewed)).await;
             if before.is_empty() {
                 browser.shows("The schedule has been changed").await;
             }
@@ -120,7 +120,7 @@ async fn a_page_that_is_out_of_date_changes_no_newer_schedule() {
             browser.shows("your page was out of date").await;
             let config = shown(&fixture).await["config"].clone();
             assert_eq!(config["paused"], false);
-            assert_eq!(config["every"], every_ms);
+            assert_eq!(config["every"], renewed);
         }
     })
     .await;
