@@ -245,7 +245,10 @@ async fn dead_jobs_that_match_come_back_at_a_rate_up_to_ten_seconds_ahead() {
     let took = due[due.len() - 1] - due[0];
     let planned = 20 * (due.len() as i64 - 1);
     // A call whose turn is over begins later.
-    assert!(took >= planned, "{took} ms instead of {planned}: {spaces:?}");
+    assert!(
+        took >= planned,
+        "{took} ms instead of {planned}: {spaces:?}"
+    );
     // Interrupted, and begun again without a rate.
     let rest = json!({"do": "respawn", "filter": {"error_contains": "smtp"}});
     assert_eq!(

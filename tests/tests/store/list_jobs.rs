@@ -12,9 +12,9 @@ use tidegate_core::{
     RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, IfExists, IfRunning,
-    JobChange, JobSelection, KeyedJob, KeyedPublish, KeyedTerms, LIST_HINTS_MAX, LeasedJob,
-    ListPosition, ListedJob, NewDue, PUBLISH_JOBS_MAX, ReleaseOutcome, Store,
+    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, IfExists, IfRunning, JobChange,
+    JobSelection, KeyedJob, KeyedPublish, KeyedTerms, LIST_HINTS_MAX, LeasedJob, ListPosition,
+    ListedJob, NewDue, PUBLISH_JOBS_MAX, ReleaseOutcome, Store,
 };
 use tidegate_testkit::print_figure;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tidegate_core::{JobId, JobState, QueueKey};
 use tidegate_store::{
-    CancelOutcome, ChangeOutcome, InvalidPosition, LIST_HINTS_MAX, ListedJob,
-    PromoteOutcome, StoreError,
+    CancelOutcome, ChangeOutcome, InvalidPosition, LIST_HINTS_MAX, ListedJob, PromoteOutcome,
+    StoreError,
 };
 
 use super::Pool;

@@ -68,9 +68,13 @@ async fn a_job_that_dies_again_is_listed_once() {
     let all = walk(&f, &store, &dead, 10).await;
     // In the middle of the list, so that its hint stays there.
     let five = store.list_jobs(&f.queue, &dead, None, 5).await.unwrap();
-    let respawned = store.respawn_jobs(&f.queue, &five.jobs[3..], 0, Duration::ZERO).await;
+    let respawned = store
+        .respawn_jobs(&f.queue, &five.jobs[3..], 0, Duration::ZERO)
+        .await;
     assert_eq!(respawned.unwrap(), 2);
-    let again = store.respawn_jobs(&f.queue, &five.jobs[3..], 0, Duration::ZERO).await;
+    let again = store
+        .respawn_jobs(&f.queue, &five.jobs[3..], 0, Duration::ZERO)
+        .await;
     assert_eq!(again.unwrap(), 0);
     f.reserve(START + 300, 10, 100).await;
     f.move_due(START + 500).await;
