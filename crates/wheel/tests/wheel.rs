@@ -359,9 +359,12 @@ async fn a_task_that_panics_runs_again_and_delays_no_other() {
     timeout(LONG, all_ran).await.unwrap();
     timeout(LONG, wheel.shutdown()).await.unwrap().unwrap();
     let runs = runs.lock().clone();
-    let numbers: Vec<usize> = runs.iter().map(|(number, _)| *number).collect();
+    let mut numbers: Vec<usize> = runs.iter().map(|(number, _)| *number).collect();
+    // Tasks of one tick run in any order.
+    numbers[..3].sort_unstable();
     assert_eq!(numbers, [0, 1, 2, 1, 1]);
-    assert!(runs[3].1 - runs[1].1 >= 100 * MS);
+    let panicked = runs.iter().find(|(number, _)| *number == 1).unwrap();
+    assert!(runs[3].1 - panicked.1 >= 100 * MS);
     // The last run has not panicked: the task is deleted.
     let saved = File::open(&path).unwrap().load().await.unwrap();
     assert!(saved.is_empty(), "{saved:?}");
