@@ -266,8 +266,8 @@ async fn tasks_survive_a_restart() {
     let cancelled = wheel.schedule(remind(2), LONG).await.unwrap();
     // Long enough for the restart, however slow the machine is.
     let delay = Duration::from_secs(3);
-    wheel.schedule(remind(3), delay).await.unwrap();
     let due = SystemTime::now() + delay;
+    wheel.schedule(remind(3), delay).await.unwrap();
     wheel.cancel(cancelled).await.unwrap();
     assert_eq!(timeout(LONG, ran.recv()).await.unwrap().unwrap().number, 1);
     wheel.shutdown().await.unwrap();
