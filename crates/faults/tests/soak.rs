@@ -64,7 +64,10 @@ async fn jobs_that_another_client_takes_are_lost_and_fail_the_run() {
     let taken = Arc::new(AtomicU64::new(0));
     let report = run_soak(options, folder.path(), |step| {
         if let SoakProgress::Running { api, api_key, .. } = step {
-            tokio::spawn(take_jobs(api, api_key.to_owned(), Arc::clone(&taken)));
+            // As many as the consumers of the load, which wait for the same jobs.
+            for _ in 0..8 {
+                tokio::spawn(take_jobs(api, api_key.to_owned(), Arc::clone(&taken)));
+            }
         }
     })
     .await;
