@@ -269,7 +269,17 @@ pub fn is_of_deployment(key: &str) -> bool {
         "tg:units:write:",
         "tg:workers:",
     ];
-    [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES, RELAYS, SIZES].contains(&key)
+    [
+        LAYOUT,
+        LIMITS,
+        LANES,
+        API_KEYS,
+        POLICIES,
+        RELAYS,
+        RELAY_REPORTS,
+        SIZES,
+    ]
+    .contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))
 }
 

@@ -4,6 +4,7 @@ use tidegate_core::Namespace;
 use tidegate_store::{NewRelayReport, RELAY_REPORT_TTL, RelayKey, Relays, TableSetOutcome};
 use tidegate_testkit::RedisControl;
 
+use crate::audit::audit;
 use crate::fixture::{START, fixture};
 
 fn key(name: &str) -> RelayKey {
@@ -94,4 +95,16 @@ async fn there_are_no_more_reports_than_relays() {
             Ok(TableSetOutcome::Done(_))
         ));
     }
+}
+
+#[tokio::test]
+async fn an_audit_knows_the_reports() {
+    let f = fixture().await;
+    let relays = f.store.relays();
+    let revision = set(&relays, "a", "{}").await;
+    report(&relays, 1, "a", &revision, 0).await;
+    let (_, found) = audit(&f, false).await;
+    // The pump of the tests is on no roster.
+    let names = found.iter().map(|it| it.defect.name());
+    assert!(names.eq(["orphaned_lock"]), "{found:?}");
 }
