@@ -2,16 +2,13 @@
 //! the other deployment would take a job there for one that is gone. Each bucket has the record, so that whoever can read a
 //! job can read it: on a cluster, the other servers may be unavailable.
 
-use futures_util::stream::{self, TryStreamExt};
+use futures_util::future::join_all;
 use redis::Cmd;
 use tidegate_core::QueueKey;
 
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::verbs::JobReference;
-
-/// How many buckets are written at the same time.
-const BUCKETS_AT_ONCE: usize = 16;
 
 impl Store {
     /// Records that new jobs are stored elsewhere: in the pool of this name.
@@ -30,14 +27,15 @@ impl Store {
         self.in_each_bucket(Cmd::del).await
     }
 
+    /// All buckets at the same time, whether or not the server of another one is available.
     async fn in_each_bucket(&self, command: impl Fn(String) -> Cmd) -> Result<(), StoreError> {
         let keys = self.all_buckets().map(|it| self.keys(it).moves_to());
-        let commands = keys.map(|key| Ok(command(key)));
-        stream::iter(commands)
-            .try_for_each_concurrent(BUCKETS_AT_ONCE, async |command| {
-                self.command(&command).await
-            })
-            .await
+        let calls = keys.map(|key| {
+            let command = command(key);
+            async move { self.command(&command).await }
+        });
+        let done = join_all(calls).await;
+        done.into_iter().fold(Ok(()), Result::and)
     }
 
     /// Whether a job that this deployment does not have may be stored elsewhere.
