@@ -118,7 +118,7 @@ local function count_field(name) return string.match(name, '^[^/]*/') end
 
 -- Whether a namespace has as many queues in the bucket as it may.
 local function namespace_is_full(queue_numbers, name, max_queues)
-  return tonumber(call('HGET', queue_numbers, count_field(name)) or 0) >= tonumber(max_queues)
+  return (tonumber(call('HGET', queue_numbers, count_field(name)) or 0) or 0) >= tonumber(max_queues)
 end
 
 -- Removes the number of a queue.

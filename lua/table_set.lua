@@ -31,7 +31,7 @@ if value == '' and not entry then return { 'ok', '0' } end
 local namespace = string.match(name, '^[^/]*/')
 if not entry then
   local count = namespace and (call('HGET', entries, namespace) or 0) or call('HLEN', entries) - call('HEXISTS', entries, '#')
-  if tonumber(count) >= tonumber(ARGV[8]) then return { 'full', '0' } end
+  if (tonumber(count) or 0) >= tonumber(ARGV[8]) then return { 'full', '0' } end
 end
 if ARGV[9] == '1' and #value > max(SMALL_BYTES, #(entry or '') + LONGER_BYTES) then
   return { err = 'OOM the value is too large for a server at maxmemory' }
