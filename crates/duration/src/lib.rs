@@ -54,10 +54,7 @@ enum BadPart {
 /// # Errors
 /// The text is no duration, or too long a one.
 pub fn parse(text: &str) -> Result<Duration, InvalidDuration> {
-    let is_number = text
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    if is_number && !text.is_empty() {
+    if nanos(text, 1).is_ok() {
         return Err(InvalidDuration::WithoutUnit(text.to_owned()));
     }
     let nanos = match text.strip_prefix(['P', 'p']) {
@@ -215,6 +212,10 @@ mod tests {
             "30m1h",
             "1m1m",
             "ms",
+            ".",
+            ".5",
+            "5.",
+            "1.2.3",
             ".5s",
             "1.s",
             "1.5.5s",
