@@ -35,7 +35,7 @@ impl Eq for RetrySteps {}
 pub struct RetryDelays {
     /// The delays without their random part.
     pub steps: RetrySteps,
-    /// The part of a delay, in thousandths, by which it may be longer or shorter at random; up to 1000.
+    /// The part of a delay, in thousandths, by which it may be longer at random; up to 1000.
     pub jitter_permille: u16,
 }
 
