@@ -327,6 +327,16 @@ async fn retry() {
 }
 
 #[tokio::test]
+async fn schedules() {
+    let figures = [
+        "ticks of one bucket",
+        "lateness of others p50",
+        "lateness of others p99",
+    ];
+    expect("schedules --schedules 5 --seconds 3", &figures).await;
+}
+
+#[tokio::test]
 async fn list() {
     let figures = [
         "first page of delayed jobs p99",

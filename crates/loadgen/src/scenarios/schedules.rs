@@ -119,7 +119,9 @@ async fn set_schedules(
     count: usize,
     every: &str,
 ) -> Result<(), LoadgenError> {
-    let body = json!({"queue": queue, "every": every, "job": {"payload": 1}}).to_string();
+    let schedule =
+        json!({"queue": queue, "every": every, "overlap": "allow", "job": {"payload": 1}});
+    let body = schedule.to_string();
     for number in 0..count {
         let mut request = Vec::new();
         let rest = format_args!("schedules/s{number}");
