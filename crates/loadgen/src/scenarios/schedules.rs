@@ -92,20 +92,26 @@ impl SchedulesOptions {
         queue: &str,
     ) -> Result<Latencies, LoadgenError> {
         let mut connection = HttpConnection::open(run.server.address, 0).await?;
-        let request = native::reserve(&run.requests, queue, 1, 1);
+        let request = native::reserve(&run.requests, queue, OTHERS, 1);
         let (begin, mut lateness) = (Instant::now(), latencies());
         while begin.elapsed() < Duration::from_secs(self.seconds.into()) {
             let answer = connection.exchange(&request).await?;
             let received_us = now_us();
             let unexpected = || LoadgenError::unexpected("reserve", answer.status, answer.body);
             let body: Value = serde_json::from_slice(answer.body).map_err(|_| unexpected())?;
-            let job = &body["jobs"][0];
-            let due_ms = job["run_at"].as_str().and_then(since_1970_ms);
-            let (Some(due_ms), Some(lease)) = (due_ms, job["lease"].as_str()) else {
+            let mut leases = Vec::new();
+            for job in body["jobs"].as_array().into_iter().flatten() {
+                let due_ms = job["run_at"].as_str().and_then(since_1970_ms);
+                let (Some(due_ms), Some(lease)) = (due_ms, job["lease"].as_str()) else {
+                    return Err(unexpected());
+                };
+                lateness.saturating_record(received_us.saturating_sub(due_ms * 1000));
+                leases.push(lease.to_owned());
+            }
+            if leases.is_empty() {
                 continue;
-            };
-            lateness.saturating_record(received_us.saturating_sub(due_ms * 1000));
-            let ack = native::settle(&run.requests, "ack", &[lease], "");
+            }
+            let ack = native::settle(&run.requests, "ack", &leases, "");
             connection.exchange(&ack).await?;
         }
         Ok(lateness)
