@@ -78,6 +78,12 @@ impl ClockBounds {
     }
 }
 
+/// An instant of an answer, in ms since 1970.
+pub(crate) fn since_1970_ms(rfc3339: &str) -> Option<u64> {
+    let time: jiff::Timestamp = rfc3339.parse().ok()?;
+    u64::try_from(time.as_millisecond()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use tidegate_core::JobId;
@@ -101,5 +107,11 @@ mod tests {
         bounds.narrow(5_020, 15_000, 15_200);
         assert!(!bounds.may_agree());
         assert!(bounds.least > 5_000_000, "{}", bounds.describe());
+    }
+
+    #[test]
+    fn times_of_answers_are_read() {
+        assert_eq!(since_1970_ms("1970-01-01T00:00:01.002Z"), Some(1002));
+        assert_eq!(since_1970_ms("soon"), None);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use futures_util::future::try_join_all;
 
-use crate::clock::now_us;
+use crate::clock::{now_us, since_1970_ms};
 use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 use crate::job_tracker::DeliveredJob;
@@ -196,20 +196,4 @@ async fn retried_at(connection: &mut HttpConnection, fail: &[u8]) -> Result<u64,
     let outcome = outcomes.first().filter(|it| it.outcome == "retry");
     let run_at = outcome.and_then(|it| since_1970_ms(it.run_at?));
     run_at.ok_or_else(|| LoadgenError::unexpected("fail", answer.status, answer.body))
-}
-
-pub(super) fn since_1970_ms(rfc3339: &str) -> Option<u64> {
-    let time: jiff::Timestamp = rfc3339.parse().ok()?;
-    u64::try_from(time.as_millisecond()).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_of_answers_are_read() {
-        assert_eq!(since_1970_ms("1970-01-01T00:00:01.002Z"), Some(1002));
-        assert_eq!(since_1970_ms("soon"), None);
-    }
 }

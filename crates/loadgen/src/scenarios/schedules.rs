@@ -7,8 +7,7 @@ use clap::Args;
 use futures_util::future::try_join;
 use serde_json::{Value, json};
 
-use super::retry::since_1970_ms;
-use crate::clock::now_us;
+use crate::clock::{now_us, since_1970_ms};
 use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 use crate::report::{Goal, Latencies, latencies};
