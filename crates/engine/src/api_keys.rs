@@ -127,7 +127,7 @@ impl ApiKeyCache {
         Ok(self.keys.list(cursor, count).await?)
     }
 
-    /// Reads some of the keys for this namespace alone, as [`Self::list`] reads all.
+    /// Reads a page of the API keys of one namespace. [`Self::list`] reads the keys of all.
     pub async fn list_of(
         &self,
         namespace: &Namespace,

@@ -91,7 +91,7 @@ impl ApiKeys {
         stream::iter(look_ups).buffer_unordered(LOOK_UPS_IN_FLIGHT)
     }
 
-    /// Some of the keys of one namespace, as [`Self::list`] returns those of all.
+    /// A page of the API keys of one namespace. [`Self::list`] returns the keys of all.
     ///
     /// # Errors
     /// Redis is unavailable.

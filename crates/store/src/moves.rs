@@ -1,6 +1,6 @@
 //! Whether new jobs of a deployment are stored in another one, as all processes have to know: one whose settings do not name
-//! the other deployment would take a job there for one that is gone. Each bucket has the record, so that whoever can read a
-//! job can read it: on a cluster, the other servers may be unavailable.
+//! the other deployment would take a job there for one that is gone. Each bucket has the record: a process that can read a
+//! job can read the record too, although other servers of a cluster may be unavailable.
 
 use futures_util::future::join_all;
 use redis::Cmd;
