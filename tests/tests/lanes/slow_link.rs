@@ -73,3 +73,26 @@ async fn an_empty_queue_on_a_distant_server_is_empty_and_no_failure() {
     }
     stack.finish().await;
 }
+
+/// The 250 ms for which a consumer waits for slow servers are over after the first of the queues.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_that_does_not_wait_looks_into_each_of_many_queues_of_a_slow_server() {
+    const QUEUES: usize = 40;
+    /// More than the 20 ms within which a server is prompt.
+    const SLOW: Duration = Duration::from_millis(60);
+    let stack = Stack::builder().start().await;
+    let far = FarApi::start(&stack, "3s").await;
+    let names: Vec<String> = (0..QUEUES).map(|number| format!("q{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let last = stack.queue(names[QUEUES - 1]).await;
+    let last = last.on_api(&far.api);
+    last.size().await;
+    far.slow_down(SLOW);
+    let consume = last.consume_from(&names);
+    consume.send().await.unwrap().expect(404);
+    let published = last.publish("last").id().await;
+    let found = last.consume_from(&names).job().await.unwrap();
+    assert_eq!(found.id, published);
+    far.slow_down(Duration::ZERO);
+    stack.finish().await;
+}

@@ -45,9 +45,20 @@ impl<'a> CheckCounter<'a> {
     /// Waits until the next check may begin. The permit must be held until the check has ended; `None`: it needs none.
     pub(super) async fn next(&mut self, source: &Source) -> Option<OwnedSemaphorePermit> {
         self.made += 1;
-        if self.made <= FREE_CHECKS {
-            return None;
+        match self.made <= FREE_CHECKS {
+            true => None,
+            false => self.permits(source, 1).await,
         }
+    }
+
+    /// Waits until this number of checks may begin together: at most [`IN_FLIGHT_MAX`]. The permit must be held until they
+    /// have ended.
+    pub(super) async fn permits(
+        &mut self,
+        source: &Source,
+        count: usize,
+    ) -> Option<OwnedSemaphorePermit> {
+        let count = u32::try_from(count.min(IN_FLIGHT_MAX)).ok()?;
         let shares = self.shares;
         let (_, share) = self.share.get_or_insert_with(|| {
             let tenant = (Arc::clone(&source.pool), source.queue.namespace.clone());
@@ -58,7 +69,7 @@ impl<'a> CheckCounter<'a> {
             (tenant, Arc::clone(share))
         });
         // The semaphore is never closed.
-        Arc::clone(share).acquire_owned().await.ok()
+        Arc::clone(share).acquire_many_owned(count).await.ok()
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prometheus::IntGauge;
 use tidegate_store::Claim;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use super::check_share::CheckCounter;
@@ -32,8 +33,16 @@ pub(super) struct ParkedWaiter<'a> {
     /// Sources whose checks have not begun: the step was full of others that are not awaited.
     put_off: VecDeque<Source>,
     /// Whether a check in order was answered.
-    pub(super) has_answer: bool,
+    has_answer: bool,
     waiting: Option<&'a IntGauge>,
+}
+
+/// Checks that were begun together.
+struct Step {
+    /// One of the sources.
+    source: Source,
+    tickets: Vec<u64>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A wait queue that was entered.
@@ -121,7 +130,7 @@ impl<'a> ParkedWaiter<'a> {
                 Some(SeatOutcome::NothingYet) => {
                     self.has_answer = true;
                     if deadline.is_none() {
-                        self.leave_lines(|entered| entered == ticket);
+                        self.leave_queues(|entered| entered == ticket);
                     }
                 }
                 None => unawaited += 1,
@@ -133,35 +142,76 @@ impl<'a> ParkedWaiter<'a> {
 
     /// Checks the sources that were put off, some at a time, until jobs arrive.
     pub(super) async fn check_put_off(&mut self) -> SeatOutcome {
-        while !self.put_off.is_empty() {
-            let mut tickets = Vec::with_capacity(STEP_MAX);
-            while let Some(source) = self.put_off.pop_front() {
-                let Some(entered) = self.enter(&source, true) else {
-                    return SeatOutcome::Closed;
-                };
-                tickets.push(entered.ticket);
-                if tickets.len() == STEP_MAX {
-                    break;
-                }
-            }
-            match self.seat.wait(&tickets).await {
+        let mut checks = CheckCounter::new(&self.shared.check_shares);
+        while let Some(step) = self.begin_step(&mut checks).await {
+            match self.seat.wait(&step.tickets).await {
                 SeatOutcome::NothingYet => {}
                 news => return news,
             }
         }
-        SeatOutcome::NothingYet
+        self.seat.try_take(&[]).unwrap_or(SeatOutcome::NothingYet)
     }
 
-    /// Whether the checks of some sources were not awaited, or have not begun. A consumer without a deadline leaves a wait
-    /// queue as soon as the check is answered.
-    pub(super) fn has_unknown(&self) -> bool {
-        !self.wait_queues.is_empty() || !self.put_off.is_empty()
+    /// Awaits the checks that were not awaited in order, and then checks the sources that were put off, some at a time, until
+    /// jobs arrive or a check has failed. Returns also whether it has ended before all checks were answered: once a check
+    /// in order was answered, a server that answers none of the next checks for [`LOOK_IN_ORDER_MAX`] is not awaited.
+    pub(super) async fn check_rest(&mut self) -> (SeatOutcome, bool) {
+        let mut checks = CheckCounter::new(&self.shared.check_shares);
+        let mut step = self.unawaited_step();
+        while let Some(Step {
+            source, tickets, ..
+        }) = &step
+        {
+            let checked = self.seat.wait(tickets);
+            let checked = match self.has_answer {
+                true => SlowServers::new().wait(self.shared, source, checked).await,
+                false => Some(checked.await),
+            };
+            match checked {
+                None => return (SeatOutcome::NothingYet, true),
+                Some(SeatOutcome::NothingYet) if self.seat.has_failed_round() => break,
+                Some(SeatOutcome::NothingYet) => {}
+                Some(news) => return (news, false),
+            }
+            self.leave_queues(|_| true);
+            step = self.begin_step(&mut checks).await;
+        }
+        let news = self.seat.try_take(&[]).unwrap_or(SeatOutcome::NothingYet);
+        (news, false)
+    }
+
+    /// The checks that have begun and were not awaited.
+    fn unawaited_step(&self) -> Option<Step> {
+        let (source, _) = self.wait_queues.first()?;
+        Some(Step {
+            source: source.clone(),
+            tickets: self.tickets(),
+            _permit: None,
+        })
+    }
+
+    /// Begins the checks of the next sources that were put off; `None` if there is none, or the wait queues are closed.
+    async fn begin_step(&mut self, checks: &mut CheckCounter<'_>) -> Option<Step> {
+        let source = self.put_off.front()?.clone();
+        let count = self.put_off.len().min(STEP_MAX);
+        let permit = checks.permits(&source, count).await;
+        let sources: Vec<Source> = self.put_off.drain(..count).collect();
+        let entered = sources.iter().map(|source| self.enter(source, true));
+        let tickets: Option<Vec<u64>> = entered.map(|entered| Some(entered?.ticket)).collect();
+        Some(Step {
+            source,
+            tickets: tickets?,
+            _permit: permit,
+        })
     }
 
     /// Waits until all its wait queues have had the first round for it, or jobs have arrived.
     pub(super) async fn first_rounds(&self) -> SeatOutcome {
-        let tickets: Vec<u64> = self.wait_queues.iter().map(|(_, ticket)| *ticket).collect();
-        self.seat.wait(&tickets).await
+        self.seat.wait(&self.tickets()).await
+    }
+
+    fn tickets(&self) -> Vec<u64> {
+        self.wait_queues.iter().map(|(_, ticket)| *ticket).collect()
     }
 
     /// Enters the wait queue of a source at the end; `None` if the wait queues are closed.
@@ -185,7 +235,7 @@ impl<'a> ParkedWaiter<'a> {
     }
 
     /// Leaves the wait queues that were entered with these tickets; the seat is kept.
-    fn leave_lines(&mut self, is_left: impl Fn(u64) -> bool) {
+    fn leave_queues(&mut self, is_left: impl Fn(u64) -> bool) {
         let left = self
             .wait_queues
             .extract_if(.., |(_, ticket)| is_left(*ticket));
@@ -239,7 +289,7 @@ impl Drop for ParkedWaiter<'_> {
         let behind = self
             .wait_queues
             .split_off(LEFT_AT_ONCE.min(self.wait_queues.len()));
-        self.leave_lines(|_| true);
+        self.leave_queues(|_| true);
         if !behind.is_empty() {
             self.shared.leave_in_steps(behind, LEFT_AT_ONCE);
         }

@@ -190,16 +190,10 @@ impl Waiters {
     }
 }
 
-/// Checks the sources once. Returns also whether some were not awaited: slow ones are, only if no source has answered.
+/// Checks the sources once. Returns also whether some checks were not awaited to their end.
 async fn check_once(waiter: &mut ParkedWaiter<'_>, sources: &[Source]) -> (SeatOutcome, bool) {
     match waiter.check_in_order(sources, None).await {
-        SeatOutcome::NothingYet if waiter.has_answer => {
-            (SeatOutcome::NothingYet, waiter.has_unknown())
-        }
-        SeatOutcome::NothingYet => match waiter.first_rounds().await {
-            SeatOutcome::NothingYet => (waiter.check_put_off().await, false),
-            news => (news, false),
-        },
+        SeatOutcome::NothingYet => waiter.check_rest().await,
         news => (news, false),
     }
 }
