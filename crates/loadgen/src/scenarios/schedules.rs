@@ -84,7 +84,7 @@ impl SchedulesOptions {
         Ok(run.size(&mut connection, queue).await? - before)
     }
 
-    /// Returns how late the jobs of these schedules came.
+    /// Returns how late the jobs of the ticks came that were due since the call.
     async fn consume_ticks(
         &self,
         run: &ScenarioRun<'_>,
@@ -92,7 +92,7 @@ impl SchedulesOptions {
     ) -> Result<Latencies, LoadgenError> {
         let mut connection = HttpConnection::open(run.server.address, 0).await?;
         let request = native::reserve(&run.requests, queue, OTHERS, 1);
-        let (begin, mut lateness) = (Instant::now(), latencies());
+        let (begin, begin_us, mut lateness) = (Instant::now(), now_us(), latencies());
         while begin.elapsed() < Duration::from_secs(self.seconds.into()) {
             let answer = connection.exchange(&request).await?;
             let received_us = now_us();
@@ -104,7 +104,10 @@ impl SchedulesOptions {
                 let (Some(due_ms), Some(lease)) = (due_ms, job["lease"].as_str()) else {
                     return Err(unexpected());
                 };
-                lateness.saturating_record(received_us.saturating_sub(due_ms * 1000));
+                // Ticks that were due before have waited for this consumer.
+                if due_ms * 1000 >= begin_us {
+                    lateness.saturating_record(received_us.saturating_sub(due_ms * 1000));
+                }
                 leases.push(lease.to_owned());
             }
             if leases.is_empty() {
