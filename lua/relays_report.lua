@@ -1,21 +1,21 @@
 #!lua
 -- relays_report: stores what a process reports of some relays, for people.
--- KEYS[1] relays   hash of the relays (table_set)
--- ARGV[1] prefix   unused
--- ARGV[2] now      ms; '' = Redis's clock
--- ARGV[3] reports  hash in the same slot: namespace/relay → revision of the relay, when the report was stored in ms, rank of the state,
---                  number of the process, and the status as JSON, with a space between each
--- ARGV[4] process  random number of the process
--- ARGV[5] ttl_ms   how long a report counts
--- ARGV[6] relay    name of a relay, its revision, the rank of its state (a worse state has a greater one), its status as JSON; further
---                  relays follow
+-- KEYS[1] relays  hash of the relays (table_set)
+-- KEYS[2] reports hash: namespace/relay → revision of the relay, when the report was stored in ms, rank of the state, number of the
+--                 process, and the status as JSON, with a space between each
+-- ARGV[1] prefix  unused
+-- ARGV[2] now     ms; '' = Redis's clock
+-- ARGV[3] process random number of the process
+-- ARGV[4] ttl_ms  how long a report counts
+-- ARGV[5] relay   name of a relay, its revision, the rank of its state (a worse state has a greater one), its status as JSON; further
+--                 relays follow
 -- Returns ok
 -- Changes: the report of each relay that has this revision, unless that of another process counts and is not better; reports of
 --   relays that are gone, if there are more reports than relays
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory: reports are hints, and repeated
 -- Since layout 2
 
-local relays, reports, process, ttl_ms, first_relay = KEYS[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), 6
+local relays, reports, process, ttl_ms, first_relay = KEYS[1], KEYS[2], ARGV[3], tonumber(ARGV[4]), 5
 
 for i = first_relay, #ARGV, 4 do
   local name, revision, rank, status = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]

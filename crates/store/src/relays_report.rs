@@ -65,8 +65,11 @@ impl Relays {
     pub async fn report(&self, process: u64, reports: &[NewRelayReport]) -> Result<(), StoreError> {
         let ttl_ms = u64::try_from(RELAY_REPORT_TTL.as_millis()).unwrap_or(u64::MAX);
         for reports in reports.chunks(RELAYS_PER_CALL) {
-            let call = self.store.call(&RELAYS_REPORT, keys::RELAYS.to_owned());
-            let mut call = call.arg(keys::RELAY_REPORTS).arg(process).arg(ttl_ms);
+            let relays = keys::RELAYS.to_owned();
+            let call = self
+                .store
+                .call_on_both(&RELAYS_REPORT, relays, keys::RELAY_REPORTS);
+            let mut call = call.arg(process).arg(ttl_ms);
             for report in reports {
                 call = call.arg(&report.relay).arg(&report.revision);
                 call = call.arg(report.rank).arg(&report.status);

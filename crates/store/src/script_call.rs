@@ -61,7 +61,7 @@ impl Store {
         keys: &BucketKeys,
     ) -> Call<'a> {
         let guard = self.inner.link.is_cluster().then(|| keys.guard());
-        self.begin_call(script, key, guard, keys.prefix())
+        self.begin_call(script, key, guard.as_deref(), keys.prefix())
     }
 
     /// Begins a call that accesses this key only.
@@ -69,19 +69,29 @@ impl Store {
         self.begin_call(script, key, None, "")
     }
 
+    /// Begins a call that accesses these two keys, which share a hash slot. While it moves the call waits until both are on one server.
+    pub(crate) fn call_on_both<'a>(
+        &'a self,
+        script: &LazyScript,
+        key: String,
+        second: &str,
+    ) -> Call<'a> {
+        self.begin_call(script, key, Some(second), "")
+    }
+
     /// Sets the keys, and the arguments prefix and now.
     fn begin_call<'a>(
         &'a self,
         script: &LazyScript,
         key: String,
-        guard: Option<String>,
+        second: Option<&str>,
         prefix: &str,
     ) -> Call<'a> {
         let script = script.of(self.inner.slot_width);
         let mut command = redis::cmd("EVALSHA");
         command.arg(script.hash());
-        command.arg(1 + usize::from(guard.is_some())).arg(&key);
-        command.arg(guard).arg(prefix);
+        command.arg(1 + usize::from(second.is_some())).arg(&key);
+        command.arg(second).arg(prefix);
         let now_ms = self.now_ms.map(|now_ms| now_ms.to_string());
         command.arg(now_ms.unwrap_or_default());
         Call {

@@ -25,6 +25,7 @@ mod refused;
 mod sentinel_example;
 mod sentinels;
 mod slots_move;
+mod slots_of_tables;
 mod users;
 
 use tokio::sync::{Semaphore, SemaphorePermit};

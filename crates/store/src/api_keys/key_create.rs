@@ -28,12 +28,12 @@ impl ApiKeys {
             NamespaceGrant::All => u32::MAX,
             NamespaceGrant::One(_) => self.store.namespace_limits().api_keys,
         };
+        let listed = keys::api_keys_of(key.namespaces.as_str());
         let call = self
             .store
-            .call(&KEY_CREATE, keys::API_KEYS.to_owned())
+            .call_on_both(&KEY_CREATE, keys::API_KEYS.to_owned(), &listed)
             .arg(id.as_str())
             .arg(key.to_text())
-            .arg(keys::api_keys_of(key.namespaces.as_str()))
             .arg(max);
         let reply = call.send().await?;
         match reply.token() {
