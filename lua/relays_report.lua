@@ -10,8 +10,7 @@
 -- ARGV[5] relay   name of a relay, its revision, the rank of its state (a worse state has a greater one), its status as JSON; further
 --                 relays follow
 -- Returns ok
--- Changes: the report of each relay that has this revision, unless that of another process counts and is not better; reports of
---   relays that are gone, if there are more reports than relays
+-- Changes: the report of each relay that has this revision, unless that of another process counts and is not better
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory: reports are hints, and repeated
 -- Since layout 2
 
@@ -28,11 +27,6 @@ for i = first_relay, #ARGV, 4 do
     if not stays or math.abs(now_ms - at_ms) >= ttl_ms then
       call('HSET', reports, name, text('%s %.0f %s %s ', revision, now_ms, rank, process) .. status)
     end
-  end
-end
-if call('HLEN', reports) > call('HLEN', relays) then
-  for _, name in ipairs(call('HKEYS', reports)) do
-    if call('HEXISTS', relays, name) == 0 then call('HDEL', reports, name) end
   end
 end
 return { 'ok' }

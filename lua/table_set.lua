@@ -3,6 +3,7 @@
 -- KEYS[1] table    hash: namespace/queue, namespace/relay or schedule → revision and value; field # = the last revision;
 --                  field namespace/ = how many entries it has, in a table of several namespaces;
 --                  field #<number> = tag and name of a change, for the last changes. A revision is "<number>.<tag>"
+-- KEYS[2] reports  relays only: hash: namespace/relay → what a process reports of the relay (relays_report)
 -- ARGV[1] prefix   unused
 -- ARGV[2] now      ms; unused
 -- ARGV[3] name     of the entry
@@ -15,7 +16,8 @@
 -- Returns ok → the new revision of the entry, '0' = there is none
 -- Returns mismatch → the revision of the stored entry ('0' = none, '' = it cannot be read); nothing changed
 -- Returns full → '0'; the namespace has as many entries as it may, and nothing changed
--- Changes: the entry, the last revision, the list of changes; removing what is not there changes nothing
+-- Changes: the entry, the last revision, the list of changes; with an entry that is removed, the report of it; removing what is not
+--   there changes nothing
 -- Errors: those of scripts that write (prelude.lua); OOM with `full`, if the value may not be stored; nothing changed
 -- Since layout 1
 
@@ -45,6 +47,7 @@ call('HDEL', entries, text('#%.0f', number - ARGV[7]))
 if value == '' then
   call('HDEL', entries, name)
   if namespace and call('HINCRBY', entries, namespace, -1) <= 0 then call('HDEL', entries, namespace) end
+  if KEYS[2] then call('HDEL', KEYS[2], name) end
   return { 'ok', '0' }
 end
 call('HSET', entries, name, revision .. ' ' .. value)

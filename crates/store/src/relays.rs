@@ -18,6 +18,7 @@ const LAST_REVISION: &str = "#";
 const TABLE: RevisionTable<'static> = RevisionTable {
     key: keys::RELAYS,
     listed: 0,
+    reports: Some(keys::RELAY_REPORTS),
     kind: "relays",
 };
 

@@ -25,6 +25,8 @@ pub(crate) struct RevisionTable<'a> {
     pub(crate) key: &'a str,
     /// How many changes it lists.
     pub(crate) listed: u64,
+    /// The key of a hash in the same slot that loses the field of an entry which is removed.
+    pub(crate) reports: Option<&'static str>,
     /// What its entries are.
     pub(crate) kind: &'static str,
 }
@@ -46,7 +48,11 @@ impl RevisionTable<'_> {
         let expected = expected.map_or_else(String::new, |revision| revision.to_string());
         let tag = format!("{:08x}", rand::random::<u32>());
         let call = |script, is_full: bool| {
-            let call = store.call(script, self.key.to_owned());
+            let key = self.key.to_owned();
+            let call = match self.reports {
+                Some(reports) => store.call_on_both(script, key, reports),
+                None => store.call(script, key),
+            };
             let call = call.arg(&name).arg(&expected).arg(&tag).arg(&value);
             let call = call.arg(self.listed).arg(most);
             call.arg(u8::from(is_full)).send()

@@ -92,7 +92,7 @@ async fn report(store: Store, reports: Vec<NewRelayReport>) -> Result<(), StoreE
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_relay_is_reported_while_the_slot_of_the_relays_moves() {
+async fn a_relay_is_reported_and_removed_while_the_slot_of_the_relays_moves() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let store = store_on(&group).await;
@@ -117,4 +117,11 @@ async fn a_relay_is_reported_while_the_slot_of_the_relays_moves() {
         let shown = reports.unwrap().pop().unwrap().unwrap();
         assert_eq!(shown.status, status);
     }
+
+    let (there, gone) = (store.clone(), relay.clone());
+    let removing = async move { there.relays().set(&gone, String::new(), None).await };
+    let removed = while_the_slot_moves(&group, "tg:relays", removing).await;
+    assert!(matches!(removed, TableSetOutcome::Done(_)));
+    let reports = store.relays().reports(&[relay]).await;
+    assert_eq!(reports.unwrap(), [None]);
 }

@@ -10,6 +10,7 @@ use crate::table_set::{RevisionTable, TableSetOutcome};
 const TABLE: RevisionTable<'static> = RevisionTable {
     key: keys::POLICIES,
     listed: PAGE,
+    reports: None,
     kind: "policies",
 };
 

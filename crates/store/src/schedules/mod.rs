@@ -340,6 +340,7 @@ impl Schedules {
         let table = RevisionTable {
             key: &keys::schedules(key.namespace.as_str()),
             listed: 0,
+            reports: None,
             kind: "schedules",
         };
         let most = self.store.namespace_limits().schedules;
