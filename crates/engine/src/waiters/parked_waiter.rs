@@ -37,8 +37,8 @@ pub(super) struct ParkedWaiter<'a> {
     waiting: Option<&'a IntGauge>,
 }
 
-/// Checks that were begun together.
-struct Step {
+/// Checks that have begun together.
+struct CheckStep {
     /// One of the sources.
     source: Source,
     tickets: Vec<u64>,
@@ -158,7 +158,7 @@ impl<'a> ParkedWaiter<'a> {
     pub(super) async fn check_rest(&mut self) -> (SeatOutcome, bool) {
         let mut checks = CheckCounter::new(&self.shared.check_shares);
         let mut step = self.unawaited_step();
-        while let Some(Step {
+        while let Some(CheckStep {
             source, tickets, ..
         }) = &step
         {
@@ -181,9 +181,9 @@ impl<'a> ParkedWaiter<'a> {
     }
 
     /// The checks that have begun and were not awaited.
-    fn unawaited_step(&self) -> Option<Step> {
+    fn unawaited_step(&self) -> Option<CheckStep> {
         let (source, _) = self.wait_queues.first()?;
-        Some(Step {
+        Some(CheckStep {
             source: source.clone(),
             tickets: self.tickets(),
             _permit: None,
@@ -191,14 +191,14 @@ impl<'a> ParkedWaiter<'a> {
     }
 
     /// Begins the checks of the next sources that were put off; `None` if there is none, or the wait queues are closed.
-    async fn begin_step(&mut self, checks: &mut CheckCounter<'_>) -> Option<Step> {
+    async fn begin_step(&mut self, checks: &mut CheckCounter<'_>) -> Option<CheckStep> {
         let source = self.put_off.front()?.clone();
         let count = self.put_off.len().min(STEP_MAX);
         let permit = checks.permits(&source, count).await;
         let sources: Vec<Source> = self.put_off.drain(..count).collect();
         let entered = sources.iter().map(|source| self.enter(source, true));
         let tickets: Option<Vec<u64>> = entered.map(|entered| Some(entered?.ticket)).collect();
-        Some(Step {
+        Some(CheckStep {
             source,
             tickets: tickets?,
             _permit: permit,
