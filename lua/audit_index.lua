@@ -58,7 +58,12 @@ function looks.unnamed()
   local name = call('HGET', key('q'), 'name')
   local owner = name and call('HGET', names, name)
   if owner then return queue_in_bucket(owner) ~= tonumber(item) and UNKNOWN or nil end
-  if name then return function() call('HSET', names, name, item) end end
+  if name then
+    return function()
+      call('HSET', names, name, item)
+      call('HINCRBY', names, count_field(name), 1)
+    end
+  end
   local parts = { key('q'), key('near'), key('ready'), key('dead') }
   if call('EXISTS', unpack(parts)) == 0 then return end
   return function()

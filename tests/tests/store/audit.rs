@@ -221,7 +221,8 @@ repaired! {
     a_slot_is_loaded_too_late: ["ZADD b:slots XX CH GT 9000000000000 {slot}"] => ["bad_slot"];
     an_indexed_slot_does_not_exist: ["ZADD b:slots 9000000000000 1:137329101"] => ["bad_slot"];
     a_queue_has_no_name: ["HDEL b:q:1 name"] => ["missing_queue_name"];
-    a_queue_is_not_in_the_list_of_queues: ["HDEL b:queues shop/orders"] => ["orphaned_queue"];
+    a_queue_is_not_in_the_list_of_queues:
+        ["HDEL b:queues shop/orders"] => ["wrong_namespace_count", "orphaned_queue"];
     a_list_has_no_queue: ["RPUSH b:ready:7 1234567"] => ["orphaned_queue"];
     the_last_queue_number_is_missing: ["HDEL b:queues #"] => ["queue_ahead"];
     the_last_job_number_is_too_low: ["SET b:seq 1000002"] => ["job_ahead"];

@@ -39,7 +39,7 @@ async fn bucket_with(names: &[&str]) -> StoreFixture {
 }
 
 /// Runs commands, whose words have spaces between them; `b:` is the prefix of the bucket.
-fn damage(f: &StoreFixture, commands: &[&str]) {
+pub(crate) fn damage(f: &StoreFixture, commands: &[&str]) {
     let mut connection = f.connection();
     for command in commands {
         let words = command.split(' ');
@@ -53,7 +53,7 @@ fn damage(f: &StoreFixture, commands: &[&str]) {
     }
 }
 
-fn texts(found: &[AuditFinding]) -> Vec<String> {
+pub(crate) fn texts(found: &[AuditFinding]) -> Vec<String> {
     let texts = found.iter().map(|it| (it.defect.name(), &it.defect));
     texts
         .map(|(name, text)| format!("{name}: {text}"))

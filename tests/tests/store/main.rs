@@ -10,6 +10,7 @@ mod all_orders;
 mod api_keys;
 mod audit;
 mod audit_large;
+mod audit_namespaces;
 mod audit_schedules;
 mod audit_under_load;
 mod bulk_turns;

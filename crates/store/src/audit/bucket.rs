@@ -41,6 +41,10 @@ impl<'a> BucketAudit<'a> {
     ) -> Result<(AuditReport<'a>, Vec<PlacedSchedule>), StoreError> {
         self.check_keys().await?;
         let named = self.check_names().await?;
+        let queues = self.name(&BucketKey::Queues);
+        self.store
+            .audit_namespaces(Some(self.bucket), &queues, self.options, &mut self.report)
+            .await?;
         let hints = self.read_hints().await?;
         let records = self.check_records(&hints).await?;
         drop(hints);

@@ -158,6 +158,18 @@ pub enum Inconsistency {
         /// What is to be added to its counts: delayed, ready, leased, dead, done.
         missing: [i64; 5],
     },
+    /// The number of names that a hash counts for the limit of a namespace differs from the names that it has.
+    #[error("{key}: has {names} names of namespace {namespace:?}, and counts {counted:?}")]
+    WrongNamespaceCount {
+        /// The whole key of the hash.
+        key: String,
+        /// The namespace.
+        namespace: String,
+        /// The count as it is stored; empty if there is none.
+        counted: String,
+        /// How many names the namespace has.
+        names: usize,
+    },
     /// A lane holds jobs, but is closed or not in use, so that consumers do not read it.
     #[error("lane {lane} of {name:?} holds jobs and is not in use")]
     LaneNotServed {
@@ -212,6 +224,7 @@ impl Inconsistency {
             Self::QueueAhead { .. } => "queue_ahead",
             Self::JobAhead { .. } => "job_ahead",
             Self::WrongCounts { .. } => "wrong_counts",
+            Self::WrongNamespaceCount { .. } => "wrong_namespace_count",
             Self::LaneNotServed { .. } => "lane_not_served",
             Self::ScheduleNotDue { .. } => "schedule_not_due",
             Self::OrphanedSchedule { .. } => "orphaned_schedule",

@@ -9,6 +9,7 @@
 //!  indexes    names, due, slots, bodies
 //!  counts     records of each queue, compared with its counts
 //!  lanes      lanes with jobs, compared with the table of lanes
+//!  namespaces names, compared with the counts for limits
 //!  schedules  definitions, compared with the ticks in the buckets
 //!               │
 //!               ▼ verbs/audit.rs: a script checks one item again, atomically, and may repair it
@@ -26,6 +27,7 @@ mod hints;
 mod indexes;
 mod key_walk;
 mod lanes;
+mod namespaces;
 mod payloads;
 mod records;
 mod report;
@@ -35,7 +37,7 @@ mod slot_distribution;
 use std::collections::BTreeSet;
 
 use redis::Cmd;
-use tidegate_core::keys;
+use tidegate_core::keys::{self, KeyType};
 use tokio::time::sleep;
 
 use crate::error::StoreError;
@@ -91,6 +93,7 @@ impl Store {
             let holder = self.orphaned_lock(bucket).await?;
             locks.extend(holder.map(|holder| (bucket, holder)));
         }
+        self.audit_tables(options, &mut report).await?;
         self.audit_schedules(options, schedules, &mut report)
             .await?;
         self.audit_locks(options, locks, &mut report).await?;
@@ -102,6 +105,21 @@ impl Store {
         let get = Cmd::get(self.keys(bucket).key(&keys::BucketKey::Sequence));
         let last: Option<u64> = self.command(&get).await?;
         Ok(last.unwrap_or(0))
+    }
+
+    /// Whether there is a hash with this key. A key of another type is reported.
+    pub(super) async fn has_hash(
+        &self,
+        key: &str,
+        report: &mut AuditReport<'_>,
+    ) -> Result<bool, StoreError> {
+        let found: String = self.command(redis::cmd("TYPE").arg(key)).await?;
+        let is_hash = found == KeyType::Hash.word();
+        if !is_hash && found != "none" {
+            let key = key.to_owned();
+            report.found(None, Inconsistency::WrongType { key, found }, false);
+        }
+        Ok(is_hash)
     }
 
     /// The holder of the lock of a bucket, if it is not on the roster.

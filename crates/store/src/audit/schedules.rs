@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::Namespace;
-use tidegate_core::keys::{self, BucketKey, KeyType};
+use tidegate_core::keys::{self, BucketKey};
 use tokio::time::sleep;
 
 use super::bucket::BucketAudit;
@@ -122,12 +122,7 @@ impl Store {
         let mut defined = Vec::new();
         for namespace in namespaces {
             let table = keys::schedules(namespace.as_str());
-            let found: String = self.command(redis::cmd("TYPE").arg(&table)).await?;
-            if found == "none" {
-                continue;
-            }
-            if found != KeyType::Hash.word() {
-                report.found(None, Inconsistency::WrongType { key: table, found }, false);
+            if !self.has_hash(&table, report).await? {
                 continue;
             }
             for (name, stored) in self.schedules().all(&namespace).await? {

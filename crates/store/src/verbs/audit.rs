@@ -1,8 +1,7 @@
 //! Checks of single items that seem inconsistent, each in one atomic call. `audit/` selects the items.
 
-use tidegate_core::FarSlot;
-use tidegate_core::KEY_HASH_BYTES;
 use tidegate_core::keys::BucketKey;
+use tidegate_core::{FarSlot, KEY_HASH_BYTES, Namespace};
 
 use super::sweep::PAUSE_MS;
 use crate::error::StoreError;
@@ -12,6 +11,7 @@ use crate::store::Store;
 static AUDIT_JOB: LazyScript = script!("audit_job");
 static AUDIT_INDEX: LazyScript = script!("audit_index");
 static AUDIT_COUNTS: LazyScript = script!("audit_counts");
+static AUDIT_NAMESPACE: LazyScript = script!("audit_namespace");
 
 /// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +71,24 @@ pub(crate) enum IndexCheck {
     KeyEntry([u8; KEY_HASH_BYTES]),
     /// This key must have a time to live of at most this, in ms; 0 = must not have one.
     Ttl(BucketKey, u64),
+}
+
+/// How many names a namespace has in a hash, and how many the hash counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct NamespaceCount {
+    /// The count as it is stored; empty = there is none.
+    pub(crate) counted: Vec<u8>,
+    pub(crate) names: usize,
+}
+
+impl NamespaceCount {
+    /// Whether the count is the number of names. A namespace without a name has no count.
+    pub(crate) fn is_right(&self) -> bool {
+        match self.names {
+            0 => self.counted.is_empty(),
+            names => self.counted == names.to_string().into_bytes(),
+        }
+    }
 }
 
 impl Store {
@@ -147,6 +165,23 @@ impl Store {
             .arg(queue)
             .arg(corrected);
         let call = missing.into_iter().fold(call, |call, jobs| call.arg(jobs));
+        verdict(call.send().await?.token())
+    }
+
+    /// Corrects the count of a namespace in a hash, unless names were added or removed since count and field `#` were read.
+    pub(crate) async fn audit_namespace(
+        &self,
+        table: &str,
+        namespace: &Namespace,
+        last: &[u8],
+        count: &NamespaceCount,
+    ) -> Result<CheckOutcome, StoreError> {
+        let call = self
+            .call(&AUDIT_NAMESPACE, table.to_owned())
+            .arg(format!("{namespace}/"))
+            .arg(last)
+            .arg(&count.counted)
+            .arg(count.names);
         verdict(call.send().await?.token())
     }
 }

@@ -35,7 +35,7 @@ mod touch;
 mod withdraw;
 
 pub use ack::{AckOutcome, AckRequest, NewResult};
-pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck};
+pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck, NamespaceCount};
 pub use cancel::{CancelOutcome, IfRunning};
 pub use change::{ChangeOutcome, JobChange, NewDue};
 pub use explain::{JobSurroundings, JobsBefore};
