@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidegate_api_types::limits::POOL_BYTES_MAX;
+use tidegate_core::v1::limits::POOL_BYTES_MAX;
 use tidegate_launch::Settings;
 use tidegate_service::traces::TracesConfig;
 use tidegate_service::{Bound, ListenLimits, LogConfig};

@@ -1,7 +1,7 @@
 //! The relays in Redis, with their settings: what the native API sets and the admin port lists.
 
-use tidegate_api_types::relay::{RelayConfig, RelayHealth, RelayStatus};
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::relay::{RelayConfig, RelayHealth, RelayStatus};
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_engine::{Engine, EngineError};
 use tidegate_store::{RelayKey, StoredRelay, StoredRelayReport, TableRevision};
 

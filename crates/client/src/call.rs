@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
-use tidegate_api_types::problem::ProblemCode;
+use tidegate_core::v1::problem::ProblemCode;
 
 use crate::error::Error;
 use crate::job_handle::{JobHandle, PublishedHandle};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde::de::Error as _;
-use tidegate_api_types::values::CursorText;
+use tidegate_core::v1::values::CursorText;
 
 use crate::error::Error;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_api_types::problem::{
+use tidegate_core::v1::problem::{
     AppliedState, InvalidRequest, InvalidValue, Problem, ProblemCode,
 };
 

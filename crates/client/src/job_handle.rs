@@ -7,12 +7,12 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::CONTENT_TYPE;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_api_types::job::{
+use tidegate_core::v1::job::{
     CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation, PromotedJob,
 };
-use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::publish::{PublishResult, PublishedJob};
-use tidegate_api_types::values::{
+use tidegate_core::v1::problem::ProblemCode;
+use tidegate_core::v1::publish::{PublishResult, PublishedJob};
+use tidegate_core::v1::values::{
     DurabilityLevel, IfRunningOption, JobPath, QueueNameText, StateName, TimestampMs,
 };
 

@@ -33,17 +33,17 @@ pub use worker::{
     RunningJob as Job, Worker, WorkerRun,
 };
 
-pub use tidegate_api_types as api;
-pub use tidegate_api_types::job::{ChangeBody as Change, JobDetails, JobFilter};
-pub use tidegate_api_types::problem::{AppliedState as Applied, Problem, ProblemCode};
-pub use tidegate_api_types::publish::PublishResult as Outcome;
-pub use tidegate_api_types::queue::{PolicyBody as Policy, PurgeState, RespawnBody as Respawn};
-pub use tidegate_api_types::retry::RetryPolicyBody as RetryPolicy;
-pub use tidegate_api_types::schedule::{
+pub use tidegate_core::v1 as api;
+pub use tidegate_core::v1::job::{ChangeBody as Change, JobDetails, JobFilter};
+pub use tidegate_core::v1::problem::{AppliedState as Applied, Problem, ProblemCode};
+pub use tidegate_core::v1::publish::PublishResult as Outcome;
+pub use tidegate_core::v1::queue::{PolicyBody as Policy, PurgeState, RespawnBody as Respawn};
+pub use tidegate_core::v1::retry::RetryPolicyBody as RetryPolicy;
+pub use tidegate_core::v1::schedule::{
     CatchUpOption as CatchUp, OverlapOption as Overlap, ScheduleConfig as Schedule,
     ScheduleDetails, ScheduleJob,
 };
-pub use tidegate_api_types::values::{
+pub use tidegate_core::v1::values::{
     DurabilityLevel as Durability, DurationMs, IfExistsOption as IfExists,
     IfRunningOption as IfRunning, StateName as State, TimestampMs as Timestamp,
 };

@@ -2,14 +2,14 @@
 
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_api_types::job::{ActAnswer, ActBody, JobDetails, JobFilter, JobListPage};
-use tidegate_api_types::limits::PAGE_ITEMS_MAX;
-use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::queue::{
+use tidegate_core::v1::job::{ActAnswer, ActBody, JobDetails, JobFilter, JobListPage};
+use tidegate_core::v1::limits::PAGE_ITEMS_MAX;
+use tidegate_core::v1::problem::ProblemCode;
+use tidegate_core::v1::queue::{
     PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, RespawnAnswer,
     RespawnBody,
 };
-use tidegate_api_types::values::{CursorText, JobIdText, JobKey, JobPath, PageSize, QueueNameText};
+use tidegate_core::v1::values::{CursorText, JobIdText, JobKey, JobPath, PageSize, QueueNameText};
 
 use crate::client::Client;
 use crate::cursors::CursorGuard;

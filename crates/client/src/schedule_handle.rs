@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use hyper::Method;
 use hyper::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
-use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
-use tidegate_api_types::schedule::{
-    DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleRuns,
-};
-use tidegate_api_types::values::{RunCount, ScheduleNameText, TimestampMs};
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::schedule::{DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleRuns};
+use tidegate_core::v1::values::{RunCount, ScheduleNameText, TimestampMs};
 use tokio::time::sleep;
 
 use crate::client::Client;

@@ -9,8 +9,8 @@ use hyper::{Method, Request, StatusCode};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tidegate_api_types::consume::ReserveBody;
-use tidegate_api_types::problem::{AppliedState, Problem};
+use tidegate_core::v1::consume::ReserveBody;
+use tidegate_core::v1::problem::{AppliedState, Problem};
 use tidegate_http_pool::{RequestError, Resend, retry_after};
 use tokio::time::timeout_at;
 

@@ -1,4 +1,5 @@
-//! Names, ids, jobs, the record format, Redis keys, placement and job states of Tidegate. This crate does no I/O.
+//! Names, ids, jobs, the record format, Redis keys, placement and job states of Tidegate, and the requests and answers of
+//! the native API ([`v1`]). This crate does no I/O.
 //!
 //! A job belongs to a queue of a namespace. It is stored as a record, in the bucket of its lane of the queue. It is
 //! delayed, ready, leased, dead or done: [`lifecycle`] has the rules. The glossary in `docs/ARCHITECTURE.md` defines all terms.
@@ -23,6 +24,7 @@ mod policy;
 pub mod schedule;
 mod state;
 mod timer_slot;
+pub mod v1;
 
 pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, Scope, Scopes};
 pub use extension::{

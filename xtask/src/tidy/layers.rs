@@ -9,11 +9,10 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 26] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("crates/duration", &[]),
-    ("crates/api-types", &["duration"]),
     ("crates/http-pool", &[]),
-    ("crates/client", &["api-types", "http-pool"]),
+    ("crates/client", &["core", "http-pool"]),
     (
         "crates/cli",
         &[
@@ -24,7 +23,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
             "visible-text",
         ],
     ),
-    ("crates/core", &[]),
+    ("crates/core", &["duration"]),
     ("crates/store", &["core", "duration"]),
     (
         "crates/service",
@@ -36,15 +35,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
     ("crates/engine", &["core", "service", "store"]),
     (
         "crates/api",
-        &[
-            "api-types",
-            "core",
-            "duration",
-            "engine",
-            "launch",
-            "service",
-            "store",
-        ],
+        &["core", "duration", "engine", "launch", "service", "store"],
     ),
     (
         "crates/pumpd",
@@ -63,7 +54,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
         &["local-program", "local-redis", "stop-signals"],
     ),
     ("crates/local-broker", &["local-program"]),
-    ("crates/faults", &["api-types", "core", "testkit"]),
+    ("crates/faults", &["core", "testkit"]),
     (
         "crates/testkit",
         &["core", "local-program", "local-redis", "store"],

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_core::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy, RetrySteps};
 
 /// The most characters of an unknown field that an error shows.

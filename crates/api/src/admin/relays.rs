@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
-use tidegate_api_types::relay::{RelayConfig, RelayReports};
+use tidegate_core::v1::relay::{RelayConfig, RelayReports};
 use tidegate_store::{NewRelayReport, TableRevision};
 
 use super::error::AdminError;

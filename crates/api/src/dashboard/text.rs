@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use maud::{Markup, html};
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::values::TimestampMs;
 
 pub(super) use crate::shapes::duration_text as duration;
 

@@ -2,9 +2,9 @@
 //! present.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use tidegate_api_types::limits::ATTRIBUTES_BYTES_MAX;
-use tidegate_api_types::values::JobAttributes;
 use tidegate_core::Attributes;
+use tidegate_core::v1::limits::ATTRIBUTES_BYTES_MAX;
+use tidegate_core::v1::values::JobAttributes;
 
 use super::error::ApiError;
 

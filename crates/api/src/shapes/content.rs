@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_api_types::values::{
+use tidegate_core::v1::values::{
     ContentType, JobAttributes, JobIdText, JobKey, JobPayload, QueueNameText, StateName,
 };
 use tidegate_core::{

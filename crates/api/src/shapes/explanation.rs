@@ -1,7 +1,7 @@
 //! Why a job is where it is, in one sentence and in facts.
 
-use tidegate_api_types::job::{DeadReason, FactCode, JobCause, JobExplanation, JobFact};
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::job::{DeadReason, FactCode, JobCause, JobExplanation, JobFact};
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_core::{Job, JobState, Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobHolder, Pool};
 use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};

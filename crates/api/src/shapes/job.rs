@@ -1,9 +1,9 @@
 //! Jobs as they are shown, and what clients want of them as the store takes it.
 
-use tidegate_api_types::FieldChange;
-use tidegate_api_types::job::{ChangeBody, DeadReason, HistoryEntry, JobDetails};
-use tidegate_api_types::publish::DueTime;
-use tidegate_api_types::values::{IfRunningOption, TimestampMs};
+use tidegate_core::v1::FieldChange;
+use tidegate_core::v1::job::{ChangeBody, DeadReason, HistoryEntry, JobDetails};
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::{IfRunningOption, TimestampMs};
 use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_engine::Pool;
 use tidegate_store::{FailureEffect, IfRunning, JobChange, ListedJob, LoggedFailure, NewDue};

@@ -1,4 +1,4 @@
-//! What the engine returns, in the shapes of `tidegate-api-types`: shared by the native API and the dashboard.
+//! What the engine returns, in the shapes of `tidegate_core::v1`: shared by the native API and the dashboard.
 
 mod content;
 mod duration;

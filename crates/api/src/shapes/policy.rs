@@ -1,9 +1,9 @@
 //! Policies of queues.
 
-use tidegate_api_types::problem::InvalidRequest;
-use tidegate_api_types::queue::PolicyDetails;
-use tidegate_api_types::retry::RetryDetails;
-use tidegate_api_types::values::{DurationMs, MaxAttempts, TimestampMs};
+use tidegate_core::v1::problem::InvalidRequest;
+use tidegate_core::v1::queue::PolicyDetails;
+use tidegate_core::v1::retry::RetryDetails;
+use tidegate_core::v1::values::{DurationMs, MaxAttempts, TimestampMs};
 use tidegate_core::{Pause, QueuePolicy, RetryDelays, RetryPolicy, RetrySteps};
 
 /// What is shown of a policy.

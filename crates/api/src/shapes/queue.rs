@@ -1,7 +1,7 @@
 //! Queues as they are shown.
 
-use tidegate_api_types::queue::{JobsByState, QueueView};
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::queue::{JobsByState, QueueView};
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_core::{Pause, QueueKey};
 use tidegate_engine::Pool;
 use tidegate_store::Stats;

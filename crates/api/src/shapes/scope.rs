@@ -1,7 +1,7 @@
 //! Scopes of API keys.
 
-use tidegate_api_types::keys::KeyScope;
 use tidegate_core::Scope;
+use tidegate_core::v1::keys::KeyScope;
 
 /// A scope as the engine takes it.
 pub(crate) const fn stored_scope(scope: KeyScope) -> Scope {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate_api_types::job::{ActBody, ActName, JobFilter};
-use tidegate_api_types::values::StateName;
 use tidegate_core::JobState;
+use tidegate_core::v1::job::{ActBody, ActName, JobFilter};
+use tidegate_core::v1::values::StateName;
 use tidegate_engine::{JobAct, JobCriteria};
 
 use super::job::{stored_change, stored_if_running};

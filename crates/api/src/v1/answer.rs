@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use serde::Serialize;
-use tidegate_api_types::values::ContentType;
+use tidegate_core::v1::values::ContentType;
 
 use super::error::NativeError;
 

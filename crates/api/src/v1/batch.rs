@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use futures_util::future::join_all;
-use tidegate_api_types::publish::{
+use tidegate_core::v1::publish::{
     BatchAnswer, BatchBody, BatchItemResult, JobOptions, PublishedJob,
 };
 use tidegate_core::{NewJob, QueueKey, Scope};

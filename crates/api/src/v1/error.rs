@@ -3,10 +3,10 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
-use tidegate_api_types::problem::{
+use tidegate_core::JobId;
+use tidegate_core::v1::problem::{
     AppliedState, InvalidRequest, InvalidValue, Problem, ProblemCode,
 };
-use tidegate_core::JobId;
 use tidegate_engine::{AccessError, EngineError};
 use tidegate_service::BudgetExhausted;
 use tidegate_store::{DurabilityError, KeyedOutcome};

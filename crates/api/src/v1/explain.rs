@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::job::JobQuery;
 use tidegate_core::Scope;
+use tidegate_core::v1::job::JobQuery;
 
 use super::answer::json_answer;
 use super::error::NativeError;

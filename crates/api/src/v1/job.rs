@@ -2,12 +2,12 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::job::{
+use tidegate_core::v1::job::{
     CancelAnswer, CancelQuery, ChangeBody, ChangeResult, ChangedJob, JobQuery, PromoteResult,
     PromotedJob,
 };
-use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::problem::ProblemCode;
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_core::{JobState, Scope};
 use tidegate_store::{CancelOutcome, ChangeOutcome, JobReference, PromoteOutcome};
 

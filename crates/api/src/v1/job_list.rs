@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::job::{ActAnswer, ActBody, JobFilter, JobListPage};
-use tidegate_api_types::problem::InvalidRequest;
-use tidegate_api_types::values::CursorText;
 use tidegate_core::Scope;
+use tidegate_core::v1::job::{ActAnswer, ActBody, JobFilter, JobListPage};
+use tidegate_core::v1::problem::InvalidRequest;
+use tidegate_core::v1::values::CursorText;
 
 use super::answer::json_answer;
 use super::error::NativeError;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::keys::{
+use tidegate_core::v1::keys::{
     CreateKeyBody, CreatedKey, KeyNamespace, KeyOutcome, KeyPage, KeyScope, KeySecret, KeyView,
     RevokedKey,
 };
-use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
-use tidegate_api_types::queue::ListQuery;
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::queue::ListQuery;
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_core::{NamespaceGrant, Scope, Scopes};
 use tidegate_engine::{CreateKeyError, Grant, GrantError, NewApiKey};
 use tidegate_store::{ApiKey, ApiKeyEntry};

@@ -1,7 +1,7 @@
 //! Leases as clients get them: opaque to them, they name queue, id and attempt. They are no secrets: what a client may do
 //! with a lease it may do with every lease of its namespace.
 
-use tidegate_api_types::values::LeaseText;
+use tidegate_core::v1::values::LeaseText;
 use tidegate_core::{Namespace, QueueKey, QueueName};
 use tidegate_store::LeasedJob;
 

@@ -1,4 +1,4 @@
-//! The native API, `/v1`. Handlers read a request with the types of `tidegate-api-types`, call the engine, and write the
+//! The native API, `/v1`. Handlers read a request with the types of `tidegate_core::v1`, call the engine, and write the
 //! answer or a problem document.
 
 mod answer;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::de::IgnoredAny;
-use tidegate_api_types::input::{
+use tidegate_core::v1::input::{
     CheckedRequest, QueryPair, is_option_header, read_body, read_query,
 };
-use tidegate_api_types::limits::ConfigurableLimits;
-use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
-use tidegate_api_types::queue::ListQuery;
-use tidegate_api_types::values::{
+use tidegate_core::v1::limits::ConfigurableLimits;
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::queue::ListQuery;
+use tidegate_core::v1::values::{
     JobAttributes, JobKey, JobPath, NamespaceText, QueueNameText, RelayNameText, ScheduleNameText,
 };
 use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};

@@ -1,9 +1,9 @@
 //! Jobs to be published, made from the options of a request.
 
-use tidegate_api_types::limits::DUE_MS_MAX;
-use tidegate_api_types::publish::{DueTime, JobOptions};
-use tidegate_api_types::retry::{RetryDetails, RetryPolicyBody};
-use tidegate_api_types::values::{IfExistsOption, JobAttributes, JobPayload};
+use tidegate_core::v1::limits::DUE_MS_MAX;
+use tidegate_core::v1::publish::{DueTime, JobOptions};
+use tidegate_core::v1::retry::{RetryDetails, RetryPolicyBody};
+use tidegate_core::v1::values::{IfExistsOption, JobAttributes, JobPayload};
 use tidegate_core::{
     DURATION_MS_MAX, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
 };

@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
-use tidegate_api_types::queue::{PolicyBody, PolicyDetails};
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::queue::{PolicyBody, PolicyDetails};
 use tidegate_core::{QueuePolicy, Scope};
 use tidegate_engine::{EngineError, PolicyChangeError};
 use tidegate_store::{PolicySetOutcome, TableRevision};

@@ -2,10 +2,10 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
-use tidegate_api_types::input::{merge_option_headers, read_query};
-use tidegate_api_types::problem::InvalidRequest;
-use tidegate_api_types::publish::{DueTime, JobOptions, PublishResult, PublishedJob};
-use tidegate_api_types::values::{
+use tidegate_core::v1::input::{merge_option_headers, read_query};
+use tidegate_core::v1::problem::InvalidRequest;
+use tidegate_core::v1::publish::{DueTime, JobOptions, PublishResult, PublishedJob};
+use tidegate_core::v1::values::{
     ContentType, DurabilityLevel, JobAttributes, JobPayload, StateName, TimestampMs,
     check_json_payload,
 };

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
-use tidegate_api_types::queue::{
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::queue::{
     DeleteQueueResult, DeletedQueue, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState,
     QueueListPage, RespawnAnswer, RespawnBody, RespawnOutcome,
 };

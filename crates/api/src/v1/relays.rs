@@ -2,12 +2,12 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::queue::ListQuery;
-use tidegate_api_types::relay::{
+use tidegate_core::Scope;
+use tidegate_core::v1::problem::ProblemCode;
+use tidegate_core::v1::queue::ListQuery;
+use tidegate_core::v1::relay::{
     DeleteRelayResult, DeletedRelay, RelayConfig, RelayDetails, RelayListPage, RelaySourceConfig,
 };
-use tidegate_core::Scope;
 use tidegate_engine::{ChangeAttempts, EngineError};
 use tidegate_store::{RelayKey, StoredRelayReport, TableRevision, TableSetOutcome};
 

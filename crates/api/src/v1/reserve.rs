@@ -6,9 +6,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
-use tidegate_api_types::consume::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
-use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::values::{
+use tidegate_core::v1::consume::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
+use tidegate_core::v1::problem::ProblemCode;
+use tidegate_core::v1::values::{
     JobAttributes, PayloadFormat, QueueOrder, TimestampMs, header_text,
 };
 use tidegate_core::{Job, QueueKey, Scope};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode};
-use tidegate_api_types::job::{ResultQuery, UnfinishedJob};
-use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::values::DurationMs;
+use tidegate_core::v1::job::{ResultQuery, UnfinishedJob};
+use tidegate_core::v1::problem::ProblemCode;
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{Job, JobId, QueueKey, Scope};
 use tidegate_engine::{EngineError, Pool, WaitPermit};
 use tidegate_service::DisconnectPolicy;

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use axum::body::Body;
 use axum::http::{Method, Response};
 use matchit::Router;
-use tidegate_api_types::problem::ProblemCode;
+use tidegate_core::v1::problem::ProblemCode;
 
 use super::error::NativeError;
 use super::native_request::{NativeRequest, PathParts};

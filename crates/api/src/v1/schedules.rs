@@ -2,14 +2,14 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
-use tidegate_api_types::queue::ListQuery;
-use tidegate_api_types::schedule::{
+use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule};
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::queue::ListQuery;
+use tidegate_core::v1::schedule::{
     CatchUpOption, DeleteScheduleResult, DeletedSchedule, NextRunsQuery, OverlapOption,
     ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
 };
-use tidegate_api_types::values::{JobKey, ScheduleNameText, TimestampMs};
-use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule};
+use tidegate_core::v1::values::{JobKey, ScheduleNameText, TimestampMs};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{ChangeAttempts, EngineError};
 use tidegate_store::{

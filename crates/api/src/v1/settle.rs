@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::consume::{
+use tidegate_core::v1::consume::{
     AckAnswer, AckBody, AckItemOutcome, FailAnswer, FailBody, FailItemOutcome, ReleaseAnswer,
     ReleaseBody, ReleaseItemOutcome, TouchAnswer, TouchBody, TouchItemOutcome,
 };
-use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::values::{JobAttributes, JobPayload, LeaseText, TimestampMs};
+use tidegate_core::v1::problem::ProblemCode;
+use tidegate_core::v1::values::{JobAttributes, JobPayload, LeaseText, TimestampMs};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{EngineError, Pool};
 use tidegate_store::{
@@ -160,7 +160,7 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
     Ok(json_answer(StatusCode::OK, &ReleaseAnswer { results }))
 }
 
-async fn open<T: tidegate_api_types::input::CheckedRequest + Send + 'static>(
+async fn open<T: tidegate_core::v1::input::CheckedRequest + Send + 'static>(
     request: &mut NativeRequest,
 ) -> Result<T, NativeError> {
     request.need(Scope::Consume)?;

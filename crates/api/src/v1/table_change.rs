@@ -1,7 +1,7 @@
 //! Changes of entries of tables, such as relays and schedules, that depend on the revision of the stored entry.
 
 use axum::http::header;
-use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_store::TableRevision;
 
 use super::error::NativeError;

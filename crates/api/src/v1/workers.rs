@@ -4,11 +4,11 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use tidegate_api_types::problem::InvalidRequest;
-use tidegate_api_types::queue::ListQuery;
-use tidegate_api_types::values::{CursorText, TimestampMs, WorkerNameText};
-use tidegate_api_types::workers::{WorkerJob, WorkerListPage, WorkerView};
 use tidegate_core::Scope;
+use tidegate_core::v1::problem::InvalidRequest;
+use tidegate_core::v1::queue::ListQuery;
+use tidegate_core::v1::values::{CursorText, TimestampMs, WorkerNameText};
+use tidegate_core::v1::workers::{WorkerJob, WorkerListPage, WorkerView};
 use tidegate_engine::{ListedLease, ListedWorker};
 
 use super::answer::json_answer;

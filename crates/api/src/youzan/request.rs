@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tidegate_api_types::values::JobKey;
 use tidegate_core::QueueName;
+use tidegate_core::v1::values::JobKey;
 
 use super::error::YouzanError;
 use super::fields::Fields;

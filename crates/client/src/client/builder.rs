@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
-use tidegate_api_types::values::NamespaceText;
+use tidegate_core::v1::values::NamespaceText;
 
 use super::{Client, TraceParentHook};
 use crate::error::Error;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use hyper::Method;
-use tidegate_api_types::consume::{
+use tidegate_core::v1::consume::{
     AckAnswer, AckBody, AckItem, AckItemOutcome, FailAnswer, FailBody, FailItem, FailItemOutcome,
     ReleaseAnswer, ReleaseBody, ReleaseItemOutcome, ReserveAnswer, ReserveBody, TouchAnswer,
     TouchBody, TouchItemOutcome,
 };
-use tidegate_api_types::values::{DurationMs, LeaseText};
+use tidegate_core::v1::values::{DurationMs, LeaseText};
 
 use super::Client;
 use crate::error::{Error, RepeatSafety};

@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_api_types::keys::{CreateKeyBody, CreatedKey, RevokedKey};
+use tidegate_core::v1::keys::{CreateKeyBody, CreatedKey, RevokedKey};
 
 use super::Client;
 use crate::error::{Error, RepeatSafety};

@@ -3,10 +3,10 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tidegate_api_types::keys::KeyView;
-use tidegate_api_types::queue::QueueView;
-use tidegate_api_types::schedule::ScheduleDetails;
-use tidegate_api_types::values::CursorText;
+use tidegate_core::v1::keys::KeyView;
+use tidegate_core::v1::queue::QueueView;
+use tidegate_core::v1::schedule::ScheduleDetails;
+use tidegate_core::v1::values::CursorText;
 
 use super::Client;
 use crate::cursors::CursorGuard;

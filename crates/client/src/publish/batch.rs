@@ -4,8 +4,8 @@ use std::future::IntoFuture;
 
 use futures_util::future::BoxFuture;
 use hyper::Method;
-use tidegate_api_types::problem::InvalidRequest;
-use tidegate_api_types::publish::{BatchAnswer, BatchBody, BatchItem, BatchItemResult};
+use tidegate_core::v1::problem::InvalidRequest;
+use tidegate_core::v1::publish::{BatchAnswer, BatchBody, BatchItem, BatchItemResult};
 
 use super::batch_job::BatchJob;
 use crate::client::Client;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tidegate_api_types::problem::InvalidRequest;
-use tidegate_api_types::publish::JobOptions;
-use tidegate_api_types::retry::RetryPolicyBody;
-use tidegate_api_types::values::{
+use tidegate_core::v1::problem::InvalidRequest;
+use tidegate_core::v1::publish::JobOptions;
+use tidegate_core::v1::retry::RetryPolicyBody;
+use tidegate_core::v1::values::{
     DurabilityLevel, IfExistsOption, MaxAttempts, MaxDeliveries, TimestampMs,
 };
 

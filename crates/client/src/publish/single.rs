@@ -9,9 +9,9 @@ use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use tidegate_api_types::problem::InvalidRequest;
-use tidegate_api_types::publish::JobOptions;
-use tidegate_api_types::values::JobAttributes;
+use tidegate_core::v1::problem::InvalidRequest;
+use tidegate_core::v1::publish::JobOptions;
+use tidegate_core::v1::values::JobAttributes;
 
 use super::batch_job::{BatchJob, JobToSend};
 use crate::client::Client;
@@ -170,8 +170,8 @@ fn append_query(
 
 #[cfg(test)]
 mod tests {
-    use tidegate_api_types::retry::RetryPolicyBody;
-    use tidegate_api_types::values::{DurabilityLevel, IfExistsOption};
+    use tidegate_core::v1::retry::RetryPolicyBody;
+    use tidegate_core::v1::values::{DurabilityLevel, IfExistsOption};
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
-use tidegate_api_types::consume::LeasedJobView;
-use tidegate_api_types::values::{LeaseText, TimestampMs};
+use tidegate_core::v1::consume::LeasedJobView;
+use tidegate_core::v1::values::{LeaseText, TimestampMs};
 use tokio_util::sync::CancellationToken;
 
 use super::data::DataMap;

@@ -19,8 +19,8 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use tidegate_api_types::consume::QueueChoice;
-use tidegate_api_types::values::{DurationMs, QueueNameText, QueueOrder};
+use tidegate_core::v1::consume::QueueChoice;
+use tidegate_core::v1::values::{DurationMs, QueueNameText, QueueOrder};
 use tower::{Layer, Service};
 
 use crate::client::Client;
@@ -118,7 +118,7 @@ impl Worker {
     fn add(mut self, queue: &str, handler: QueueHandler, required: Vec<RequiredData>) -> Self {
         match queue.parse() {
             Ok(name) => self.queues.push(name),
-            Err(invalid) => self.fail(tidegate_api_types::problem::InvalidValue::into(invalid)),
+            Err(invalid) => self.fail(tidegate_core::v1::problem::InvalidValue::into(invalid)),
         }
         if self.handlers.insert(queue.to_owned(), handler).is_some() {
             self.fail(Error::Setup(format!(

@@ -1,8 +1,8 @@
 //! What a handler returns when the job is done.
 
 use serde::Serialize;
-use tidegate_api_types::consume::AckItem;
-use tidegate_api_types::values::{Base64Bytes, ContentType, JsonText, LeaseText};
+use tidegate_core::v1::consume::AckItem;
+use tidegate_core::v1::values::{Base64Bytes, ContentType, JsonText, LeaseText};
 
 use super::fail::Fail;
 

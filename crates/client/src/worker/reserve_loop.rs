@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_api_types::consume::{LeasedJobView, ReserveAnswer, ReserveBody};
-use tidegate_api_types::limits::RESERVE_JOBS_MAX;
-use tidegate_api_types::values::{MaxJobs, TimestampMs};
+use tidegate_core::v1::consume::{LeasedJobView, ReserveAnswer, ReserveBody};
+use tidegate_core::v1::limits::RESERVE_JOBS_MAX;
+use tidegate_core::v1::values::{MaxJobs, TimestampMs};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, sleep_until};
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_api_types::consume::{FailItem, ReleaseBody};
-use tidegate_api_types::values::{DurationMs, LeaseText};
+use tidegate_core::v1::consume::{FailItem, ReleaseBody};
+use tidegate_core::v1::values::{DurationMs, LeaseText};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

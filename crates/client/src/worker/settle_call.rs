@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use hyper::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tidegate_api_types::consume::{
+use tidegate_core::v1::consume::{
     AckBody, AckItemOutcome, FailBody, FailItem, FailItemOutcome, ReleaseItemOutcome,
 };
-use tidegate_api_types::values::{DurationMs, LeaseText};
+use tidegate_core::v1::values::{DurationMs, LeaseText};
 
 use super::reply::JobReply;
 use super::settle::{Expiring, release_body};

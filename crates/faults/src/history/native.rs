@@ -1,8 +1,8 @@
 //! Requests of the native API, `/v1`, and their answers, with what the judge needs.
 
 use serde::{Deserialize, Serialize};
-use tidegate_api_types::publish::PublishResult;
-use tidegate_api_types::values::{IfExistsOption, IfRunningOption, StateName};
+use tidegate_core::v1::publish::PublishResult;
+use tidegate_core::v1::values::{IfExistsOption, IfRunningOption, StateName};
 
 use super::job::JobParameters;
 use super::time::UnixMicros;

@@ -7,11 +7,11 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use tidegate_api_types::input::read_body;
-use tidegate_api_types::job::{ActBody, ActName};
-use tidegate_api_types::limits::ConfigurableLimits;
-use tidegate_api_types::problem::InvalidRequest;
 use tidegate_core::QueueKey;
+use tidegate_core::v1::input::read_body;
+use tidegate_core::v1::job::{ActBody, ActName};
+use tidegate_core::v1::limits::ConfigurableLimits;
+use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_engine::{ActCursor, JobCriteria, Pool};
 use tokio::time::Instant;
 

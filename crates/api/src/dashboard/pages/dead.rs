@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_api_types::job::JobFilter;
-use tidegate_api_types::values::{StateName, TimestampMs};
 use tidegate_core::QueueKey;
+use tidegate_core::v1::job::JobFilter;
+use tidegate_core::v1::values::{StateName, TimestampMs};
 use tidegate_engine::{ErrorDigest, JobCursor, Pool};
 
 use super::super::error::PageError;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use tidegate_api_types::input::{QueryPair, read_query};
-use tidegate_api_types::job::JobFilter;
-use tidegate_api_types::limits::ConfigurableLimits;
-use tidegate_api_types::problem::InvalidRequest;
 use tidegate_core::QueueKey;
+use tidegate_core::v1::input::{QueryPair, read_query};
+use tidegate_core::v1::job::JobFilter;
+use tidegate_core::v1::limits::ConfigurableLimits;
+use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_engine::{ErrorDigest, JobCriteria, JobCursor, Pool};
 
 use super::super::error::PageError;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_api_types::values::TimestampMs;
 use tidegate_core::Scope;
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_engine::Engine;
 use tidegate_store::{ApiKey, ApiKeyEntry};
 

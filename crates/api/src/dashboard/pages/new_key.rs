@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::json;
-use tidegate_api_types::input::read_body;
-use tidegate_api_types::keys::CreateKeyBody;
-use tidegate_api_types::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX};
-use tidegate_api_types::values::DurationMs;
+use tidegate_core::v1::input::read_body;
+use tidegate_core::v1::keys::CreateKeyBody;
+use tidegate_core::v1::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX};
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{ApiKeyId, NamespaceGrant, Scope, Scopes};
 use tidegate_engine::{CreateKeyError, CreatedApiKey, Engine, Grant, NewApiKey, generate_key_id};
 

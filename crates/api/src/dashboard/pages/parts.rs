@@ -1,9 +1,9 @@
 //! Parts of several pages.
 
 use maud::{Markup, html};
-use tidegate_api_types::job::{DeadReason, JobDetails};
-use tidegate_api_types::values::StateName;
 use tidegate_core::QueueKey;
+use tidegate_core::v1::job::{DeadReason, JobDetails};
+use tidegate_core::v1::values::StateName;
 use tidegate_engine::{Pool, QueueFigures};
 use tidegate_store::TableRevision;
 

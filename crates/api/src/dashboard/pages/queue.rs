@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_api_types::job::{JobExplanation, JobFilter};
-use tidegate_api_types::retry::RetryDetails;
-use tidegate_api_types::values::{StateName, TimestampMs};
+use tidegate_core::v1::job::{JobExplanation, JobFilter};
+use tidegate_core::v1::retry::RetryDetails;
+use tidegate_core::v1::values::{StateName, TimestampMs};
 use tidegate_core::{Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
 

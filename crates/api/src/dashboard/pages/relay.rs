@@ -6,8 +6,8 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_api_types::relay::{RelayConfig, RelayHealth, RelayStatus, worker_name};
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::relay::{RelayConfig, RelayHealth, RelayStatus, worker_name};
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_engine::{Engine, EngineError, LEASES_STORED_MAX, ListedWorker};
 use tidegate_store::{RelayKey, TableSetOutcome};
 

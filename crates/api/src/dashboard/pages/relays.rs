@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_api_types::relay::{RelayConfig, RelayHealth, RelaySourceConfig, RelayStatus};
+use tidegate_core::v1::relay::{RelayConfig, RelayHealth, RelaySourceConfig, RelayStatus};
 use tidegate_core::{QueueKey, QueueName};
 use tidegate_engine::{Engine, EngineError, QueueFigures};
 use tidegate_store::{RelayKey, StoredRelayReport};

@@ -6,8 +6,8 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_api_types::schedule::ScheduleConfig;
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::schedule::ScheduleConfig;
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_core::{JobState, QueueKey};
 use tidegate_engine::{ActCursor, EngineError, JobAct, Pool};
 use tidegate_store::{

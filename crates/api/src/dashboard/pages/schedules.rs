@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_api_types::values::TimestampMs;
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_core::{Namespace, QueueKey};
 use tidegate_engine::{EngineError, Pool};
 use tidegate_store::{ScheduleKey, ScheduleTimes, StoredSchedule};

@@ -1,11 +1,11 @@
 //! Operations on the jobs of a queue: publishing, showing, changing and cancelling them.
 
-use tidegate_api_types::problem::ProblemCode::{
+use tidegate_core::Scope;
+use tidegate_core::v1::problem::ProblemCode::{
     DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken, NamespaceFull,
     NotDurable, PayloadNotJson, PayloadTooLarge, QueueClosed, QueueFull, RateLimited,
     RunAtOutOfRange, TooManyWaiting,
 };
-use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
 
 use super::headers::AnswerHeader;

@@ -1,7 +1,7 @@
 //! Operations on API keys.
 
-use tidegate_api_types::problem::ProblemCode::{KeyNotFound, NamespaceFull};
 use tidegate_core::Scope;
+use tidegate_core::v1::problem::ProblemCode::{KeyNotFound, NamespaceFull};
 use utoipa::openapi::HttpMethod::{Delete, Get, Post};
 
 use super::operation::{LinkShape, LinkTarget, OperationRow, RequestShape, json, operation};

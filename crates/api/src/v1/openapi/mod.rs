@@ -1,5 +1,5 @@
 //! The OpenAPI document of the native API. Its operations are tables beside the table of routes, and its schemas those
-//! of `tidegate-api-types`. The tests hold it together with the routes and with `docs/openapi.json`.
+//! of `tidegate_core::v1`. The tests hold it together with the routes and with `docs/openapi.json`.
 
 mod examples;
 mod headers;
@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tidegate_api_types::schemas::ApiSchemas;
+use tidegate_core::v1::schemas::ApiSchemas;
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::{Operation, OperationBuilder, PathItem, PathItemBuilder, Paths};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};

@@ -1,7 +1,7 @@
 //! The shape of a row in the tables of operations: all that a client may send to a method of a path, and get from it.
 
-use tidegate_api_types::problem::ProblemCode;
 use tidegate_core::Scope;
+use tidegate_core::v1::problem::ProblemCode;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::path::Parameter;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_api_types::job::{CancelQuery, JobFilter, JobQuery, ResultQuery};
-use tidegate_api_types::publish::JobOptions;
-use tidegate_api_types::queue::ListQuery;
-use tidegate_api_types::schedule::NextRunsQuery;
+use tidegate_core::v1::job::{CancelQuery, JobFilter, JobQuery, ResultQuery};
+use tidegate_core::v1::publish::JobOptions;
+use tidegate_core::v1::queue::ListQuery;
+use tidegate_core::v1::schedule::NextRunsQuery;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Ref, Schema, Type};
@@ -172,7 +172,7 @@ fn header_name(option: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_api_types::input::merge_option_headers;
+    use tidegate_core::v1::input::merge_option_headers;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Operations on whole queues: what they hold, their policies, purges, dead jobs that come back.
 
-use tidegate_api_types::problem::ProblemCode::{
+use tidegate_core::Scope;
+use tidegate_core::v1::problem::ProblemCode::{
     NamespaceFull, PolicyUnreadable, QueueNotEmpty, VersionMismatch,
 };
-use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
 use super::headers::AnswerHeader;

@@ -1,9 +1,9 @@
 //! Operations on relays.
 
-use tidegate_api_types::problem::ProblemCode::{
+use tidegate_core::Scope;
+use tidegate_core::v1::problem::ProblemCode::{
     NamespaceFull, RelayNotFound, RelayUnreadable, VersionMismatch,
 };
-use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Put};
 
 use super::headers::AnswerHeader;

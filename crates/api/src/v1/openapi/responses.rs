@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tidegate_api_types::problem::{Problem, ProblemCode};
+use tidegate_core::v1::problem::{Problem, ProblemCode};
 use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::response::{Response, ResponseBuilder, Responses};

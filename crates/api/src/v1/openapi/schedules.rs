@@ -1,10 +1,10 @@
 //! Operations on schedules.
 
-use tidegate_api_types::problem::ProblemCode::{
+use tidegate_core::Scope;
+use tidegate_core::v1::problem::ProblemCode::{
     NamespaceFull, PayloadNotJson, PayloadTooLarge, RunAtOutOfRange, ScheduleNotFound,
     ScheduleUnreadable, VersionMismatch,
 };
-use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Put};
 
 use super::headers::AnswerHeader;

@@ -1,9 +1,9 @@
 //! Operations of workers: reserving jobs, and what is done with their leases.
 
-use tidegate_api_types::problem::ProblemCode::{
+use tidegate_core::Scope;
+use tidegate_core::v1::problem::ProblemCode::{
     PayloadNotJson, PayloadTooLarge, RateLimited, TooManyWaiting,
 };
-use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Get, Post};
 
 use super::headers::AnswerHeader;

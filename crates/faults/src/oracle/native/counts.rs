@@ -1,7 +1,7 @@
 //! The failures and losses that answers show. A failure is counted only when a worker reports it. A lost worker costs no
 //! attempt, but after too many of them the job is dead.
 
-use tidegate_api_types::values::StateName;
+use tidegate_core::v1::values::StateName;
 
 use super::job::{EventKind, JobEvent, NativeJob, VersionDelivery};
 use super::native_history::NativeHistory;

@@ -1,7 +1,7 @@
 //! The history of one job, by its id: deliveries on either wire, and requests about it.
 
-use tidegate_api_types::publish::PublishResult;
-use tidegate_api_types::values::StateName;
+use tidegate_core::v1::publish::PublishResult;
+use tidegate_core::v1::values::StateName;
 
 use crate::history::{CancelEffect, SettleAction, SettleResult, ShownVersion, Span, UnixMicros};
 

@@ -1,7 +1,7 @@
 //! A key stays taken while its finished job is retained, and no longer.
 
-use tidegate_api_types::publish::PublishResult;
-use tidegate_api_types::values::{IfExistsOption, StateName};
+use tidegate_core::v1::publish::PublishResult;
+use tidegate_core::v1::values::{IfExistsOption, StateName};
 
 use super::job::{EventKind, NativeJob};
 use super::native_history::NativeHistory;

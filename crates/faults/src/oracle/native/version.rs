@@ -1,7 +1,7 @@
 //! A published version, with all requests that published it.
 
-use tidegate_api_types::publish::PublishResult;
-use tidegate_api_types::values::{IfExistsOption, StateName};
+use tidegate_core::v1::publish::PublishResult;
+use tidegate_core::v1::values::{IfExistsOption, StateName};
 
 use crate::history::{Operation, Span, UnixMicros, VersionSpec};
 use crate::oracle::cut::truncate_to_ms;

@@ -1,14 +1,14 @@
 //! Converts answers of the native API to outcomes of a history.
 
 use serde::de::DeserializeOwned;
-use tidegate_api_types::consume::{
+use tidegate_core::v1::consume::{
     AckAnswer, AckItemOutcome, FailAnswer, FailItemOutcome, LeasedJobView, ReleaseAnswer,
     ReleaseItemOutcome, ReserveAnswer, TouchAnswer, TouchItemOutcome,
 };
-use tidegate_api_types::job::{CancelAnswer, ChangedJob, DeadReason, JobDetails, PromotedJob};
-use tidegate_api_types::problem::{AppliedState, Problem, ProblemCode};
-use tidegate_api_types::publish::{BatchAnswer, BatchItemResult, PublishedJob};
-use tidegate_api_types::values::{Base64Bytes, TimestampMs};
+use tidegate_core::v1::job::{CancelAnswer, ChangedJob, DeadReason, JobDetails, PromotedJob};
+use tidegate_core::v1::problem::{AppliedState, Problem, ProblemCode};
+use tidegate_core::v1::publish::{BatchAnswer, BatchItemResult, PublishedJob};
+use tidegate_core::v1::values::{Base64Bytes, TimestampMs};
 use tidegate_testkit::Answer;
 
 use super::draw::job_lease;

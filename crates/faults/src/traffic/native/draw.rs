@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_api_types::values::IfExistsOption;
+use tidegate_core::v1::values::IfExistsOption;
 
 use crate::history::{JOB_LEASES, JobParameters, RetryTimes, VersionSpec, now};
 use crate::traffic::draw;

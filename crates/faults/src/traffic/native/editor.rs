@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_api_types::values::IfRunningOption;
+use tidegate_core::v1::values::IfRunningOption;
 use tokio::task::JoinHandle;
 
 use super::client::NativeFaultClient;

@@ -1,9 +1,9 @@
 //! The HTTP form of publish requests.
 
 use serde_json::Value;
-use tidegate_api_types::publish::{BatchBody, BatchItem, JobOptions};
-use tidegate_api_types::retry::RetryPolicyBody;
-use tidegate_api_types::values::{ContentType, DurationMs, JobAttributes, JobPayload, TimestampMs};
+use tidegate_core::v1::publish::{BatchBody, BatchItem, JobOptions};
+use tidegate_core::v1::retry::RetryPolicyBody;
+use tidegate_core::v1::values::{ContentType, DurationMs, JobAttributes, JobPayload, TimestampMs};
 
 use super::http_request::{HttpRequest, add_parameter};
 use super::key_text::key_text;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_api_types::consume::ReserveBody;
-use tidegate_api_types::values::{DurationMs, IfRunningOption, PayloadFormat, QueueNameText};
+use tidegate_core::v1::consume::ReserveBody;
+use tidegate_core::v1::values::{DurationMs, IfRunningOption, PayloadFormat, QueueNameText};
 
 use super::http_request::{HttpRequest, add_parameter, escaped};
 use super::key_text::key_text;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_api_types::publish::PublishResult;
-use tidegate_api_types::values::StateName;
+use tidegate_core::v1::publish::PublishResult;
+use tidegate_core::v1::values::StateName;
 
 use crate::history::{
     ClientRequest, History, NativeAnswer, NativeCall, Operation, PublishMode, RequestOutcome,

@@ -9,8 +9,8 @@ mod repeats;
 mod results;
 mod times;
 
-use tidegate_api_types::publish::PublishResult;
-use tidegate_api_types::values::{IfExistsOption, IfRunningOption, StateName};
+use tidegate_core::v1::publish::PublishResult;
+use tidegate_core::v1::values::{IfExistsOption, IfRunningOption, StateName};
 
 use super::{Defect, HistoryBuilder, MS, S, T0, TTR, judge, no_job, span};
 use crate::fault::Class;

@@ -1,0 +1,236 @@
+//! Reserving jobs.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{OneOfBuilder, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::v1::checks::{check_count, check_lease, check_wait};
+use crate::v1::input::CheckedRequest;
+use crate::v1::limits::{ConfigurableLimits, RESERVE_QUEUES_MAX};
+use crate::v1::problem::InvalidRequest;
+use crate::v1::values::{
+    AnswerTimestamp, Base64Bytes, ContentType, DurationMs, JobAttributes, JobIdText, JobKey,
+    JsonText, LeaseText, MaxJobs, PayloadFormat, QueueNameText, QueueOrder, QueueWeight,
+    TimestampMs, WorkerNameText, even_null,
+};
+
+/// Asks for ready jobs, and waits for them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReserveBody {
+    /// The queues: names, or names with weights.
+    #[schema(min_items = 1, max_items = 16)]
+    pub queues: Vec<QueueChoice>,
+    /// In which order the queues are looked into: `weighted` if a queue has a weight, else `strict`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<QueueOrder>,
+    /// How many jobs are returned at most.
+    #[serde(default)]
+    pub max_jobs: MaxJobs,
+    /// How long the call waits for a job. By default it does not wait.
+    #[serde(default)]
+    pub wait: DurationMs,
+    /// How long the jobs are held. By default as the job says, else as in the policy of its queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<DurationMs>,
+    /// How payloads are returned; `raw` needs `max_jobs` 1.
+    #[serde(default)]
+    pub format: PayloadFormat,
+    /// A name of the worker, with which it is listed together with the jobs that it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerNameText>,
+}
+
+impl ReserveBody {
+    /// In which order the queues are looked into.
+    #[must_use]
+    pub fn queue_order(&self) -> QueueOrder {
+        let has_weight = self.queues.iter().any(|queue| queue.weight.is_some());
+        let implied = if has_weight {
+            QueueOrder::Weighted
+        } else {
+            QueueOrder::Strict
+        };
+        self.order.unwrap_or(implied)
+    }
+}
+
+impl CheckedRequest for ReserveBody {
+    fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        check_count("queues", self.queues.len(), RESERVE_QUEUES_MAX)?;
+        for (index, queue) in self.queues.iter().enumerate() {
+            if self.queues[..index]
+                .iter()
+                .any(|other| other.name == queue.name)
+            {
+                let detail = format!("the queue {} is there twice; name it once", queue.name);
+                return Err(InvalidRequest::of_field(format!("queues[{index}]"), detail));
+            }
+            if queue.weight.is_some() && self.order == Some(QueueOrder::Strict) {
+                let detail = "weights need the order weighted; leave out the weight or order";
+                return Err(InvalidRequest::of_field(
+                    format!("queues[{index}].weight"),
+                    detail,
+                ));
+            }
+        }
+        check_wait(Some(self.wait), limits)?;
+        if self.format == PayloadFormat::Raw && self.max_jobs != MaxJobs::MIN {
+            let detail = "the format raw returns one job; set max_jobs to 1 or leave it out";
+            return Err(InvalidRequest::of_field("format", detail));
+        }
+        check_lease(self.lease)
+    }
+}
+
+/// A queue of a reserve call, written as its name or as an object with a weight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueChoice {
+    /// Its name.
+    pub name: QueueNameText,
+    /// How often it is looked into first, compared with the others. By default 1.
+    pub weight: Option<QueueWeight>,
+}
+
+/// A queue with a weight.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct WeightedQueue {
+    /// Its name.
+    name: QueueNameText,
+    /// How often it is looked into first, compared with the others.
+    #[serde(default)]
+    #[schema(required = false)]
+    weight: Option<QueueWeight>,
+}
+
+impl From<QueueNameText> for QueueChoice {
+    fn from(name: QueueNameText) -> Self {
+        Self { name, weight: None }
+    }
+}
+
+impl Serialize for QueueChoice {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = self.name.clone();
+        match self.weight {
+            None => name.serialize(serializer),
+            weight => WeightedQueue { name, weight }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for QueueChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(QueueChoiceVisitor)
+    }
+}
+
+struct QueueChoiceVisitor;
+
+impl<'de> Visitor<'de> for QueueChoiceVisitor {
+    type Value = QueueChoice;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the name of a queue, or {\"name\":NAME,\"weight\":NUMBER}")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<QueueChoice, E> {
+        let name: QueueNameText = name.parse().map_err(E::custom)?;
+        Ok(name.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<QueueChoice, A::Error> {
+        let read = WeightedQueue::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(QueueChoice {
+            name: read.name,
+            weight: read.weight,
+        })
+    }
+}
+
+impl PartialSchema for QueueChoice {
+    fn schema() -> RefOr<Schema> {
+        OneOfBuilder::new()
+            .description(Some("A queue: its name, or an object with a weight."))
+            .item(QueueNameText::schema())
+            .item(WeightedQueue::schema())
+            .into()
+    }
+}
+
+impl ToSchema for QueueChoice {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        WeightedQueue::schemas(schemas);
+    }
+}
+
+/// The jobs that a reserve call leased to the worker. None if there was no ready job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReserveAnswer {
+    /// The time of Redis, with which a worker can compare `lease_until`. Absent if there are no jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub now: Option<TimestampMs>,
+    /// The jobs.
+    pub jobs: Vec<LeasedJobView>,
+}
+
+/// A job that is leased to the worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LeasedJobView {
+    /// Its id.
+    pub id: JobIdText,
+    /// Its queue.
+    pub queue: QueueNameText,
+    /// What `ack`, `fail`, `touch` and `release` take.
+    pub lease: LeaseText,
+    /// When the lease expires, unless it is extended.
+    #[schema(value_type = AnswerTimestamp)]
+    pub lease_until: TimestampMs,
+    /// The number of this attempt, from 1. It only grows: together with the id it identifies the attempt.
+    pub attempt: u32,
+    /// How many attempts have failed.
+    pub failures: u32,
+    /// How many attempts have lost their worker.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub losses: u32,
+    /// When the job was due.
+    #[schema(value_type = AnswerTimestamp)]
+    pub run_at: TimestampMs,
+    /// When it was published.
+    #[schema(value_type = AnswerTimestamp)]
+    pub created_at: TimestampMs,
+    /// Its key, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<JobKey>,
+    /// Its attributes.
+    #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
+    pub attributes: JobAttributes,
+    /// The span of this delivery, as in the header `traceparent`, if the delivery is traced: the parent of the spans of the
+    /// worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// What the payload is.
+    pub content_type: ContentType,
+    /// The payload, if the content type is JSON.
+    #[serde(
+        default,
+        deserialize_with = "even_null",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = JsonText, required = false)]
+    pub payload: Option<JsonText>,
+    /// Any other payload, as base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<Base64Bytes>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Actions on all jobs that match a filter.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::change::ChangeBody;
+use super::filter::JobFilter;
+use crate::v1::input::{CheckedRequest, object, optional_object};
+use crate::v1::limits::ConfigurableLimits;
+use crate::v1::problem::InvalidRequest;
+use crate::v1::values::{CursorText, IfRunningOption, JobsPerSecond, PageSize, StateName};
+
+/// What is done with jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ActName {
+    /// Cancels jobs that are delayed, ready or leased.
+    Cancel,
+    /// Makes delayed jobs ready.
+    Promote,
+    /// Brings dead jobs back, with all their attempts; those of the lmstfy wire with one.
+    Respawn,
+    /// Deletes ready or dead jobs: the filter names the state.
+    Purge,
+    /// Changes when delayed or ready jobs are due.
+    Change,
+}
+
+impl ActName {
+    /// The states of the jobs that it is for.
+    #[must_use]
+    pub const fn states(self) -> &'static [StateName] {
+        match self {
+            Self::Cancel => &[StateName::Delayed, StateName::Ready, StateName::Leased],
+            Self::Promote => &[StateName::Delayed],
+            Self::Respawn => &[StateName::Dead],
+            Self::Purge => &[StateName::Ready, StateName::Dead],
+            Self::Change => &[StateName::Delayed, StateName::Ready],
+        }
+    }
+}
+
+/// What to do with which jobs of a queue. A call acts on one page of them: it is repeated with the cursor of its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActBody {
+    /// What to do.
+    #[serde(rename = "do")]
+    pub act: ActName,
+    /// Which jobs; `{}` = all in the states that the action is for.
+    #[serde(deserialize_with = "object")]
+    pub filter: JobFilter,
+    /// Whether jobs are only counted.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub dry_run: bool,
+    /// Where the action continues: `next` of the answer before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<CursorText>,
+    /// On how many jobs this call acts at most.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub limit: PageSize,
+    /// With `respawn`: how many jobs become due each second. By default all are ready at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_second: Option<JobsPerSecond>,
+    /// With `cancel`: what happens to jobs that workers hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<IfRunningOption>,
+    /// With `change`: what to change.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_object"
+    )]
+    pub change: Option<ChangeBody>,
+}
+
+impl CheckedRequest for ActBody {
+    fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        let of_field = |field: &'static str, detail: &str| {
+            Err(InvalidRequest::of_field(field, detail.to_owned()))
+        };
+        self.filter.check(limits)?;
+        if self.act != ActName::Respawn && self.rate_per_second.is_some() {
+            return of_field("rate_per_second", "rate_per_second is for `respawn` only");
+        }
+        if self.act != ActName::Cancel && self.running.is_some() {
+            return of_field("running", "running is for `cancel` only");
+        }
+        match (self.act, &self.change) {
+            (ActName::Change, Some(change)) => change.check(limits)?,
+            (ActName::Change, None) => {
+                return of_field("change", "say what to change, as {\"delay\":\"5m\"}");
+            }
+            (_, Some(_)) => return of_field("change", "change is for `change` only"),
+            (_, None) => {}
+        }
+        let is_for = |state| self.act.states().contains(&state);
+        match self.filter.state {
+            Some(state) if !is_for(state) => {
+                let detail = "the action is not for jobs in this state";
+                Err(InvalidRequest::of_field("filter.state", detail))
+            }
+            // No purge deletes more than intended.
+            None if self.act == ActName::Purge => of_field(
+                "filter.state",
+                "name the state of the jobs to delete: ready or dead",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a call has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ActAnswer {
+    /// How many jobs matched the filter.
+    pub matched: u64,
+    /// How many of them were changed; 0 with `dry_run`. The others had changed their state meanwhile, or workers hold them.
+    pub changed: u64,
+    /// Where the action continues; `null` when it is complete. A call that found no job need not be the last one.
+    #[schema(required = true)]
+    pub next: Option<CursorText>,
+    /// How long to wait before the next call. More than 0 if a respawn at a rate is 10 s ahead.
+    pub wait_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::input::read_body;
+
+    fn read(json: &str) -> Result<ActBody, InvalidRequest> {
+        read_body(json.as_bytes(), &ConfigurableLimits::default())
+    }
+
+    #[test]
+    fn an_action_takes_only_its_own_options_and_states() {
+        assert!(
+            read(r#"{"do":"cancel"}"#)
+                .unwrap_err()
+                .detail
+                .contains("filter")
+        );
+        for json in [
+            r#"{"do":"cancel","filter":{}}"#,
+            r#"{"do":"cancel","filter":{"state":"leased"},"running":"revoke"}"#,
+            r#"{"do":"promote","filter":{"key_prefix":"order-"},"dry_run":true,"limit":1000}"#,
+            r#"{"do":"respawn","filter":{"error_contains":"smtp"},"rate_per_second":50,"cursor":"0.0"}"#,
+            r#"{"do":"purge","filter":{"state":"dead"}}"#,
+            r#"{"do":"change","filter":{},"change":{"delay":"5m"}}"#,
+        ] {
+            let body = read(json).unwrap();
+            let again = serde_json::to_string(&body).unwrap();
+            assert_eq!(read(&again).unwrap(), body);
+        }
+        for (json, field) in [
+            (r#"{"do":"cancel","filter":[]}"#, "filter"),
+            (
+                r#"{"do":"cancel","filter":{"state":"dead"}}"#,
+                "filter.state",
+            ),
+            (r#"{"do":"purge","filter":{}}"#, "filter.state"),
+            (r#"{"do":"promote","filter":{},"running":"ask"}"#, "running"),
+            (
+                r#"{"do":"purge","filter":{"state":"dead"},"rate_per_second":5}"#,
+                "rate_per_second",
+            ),
+            (r#"{"do":"change","filter":{}}"#, "change"),
+            (
+                r#"{"do":"cancel","filter":{},"change":{"delay":"5m"}}"#,
+                "change",
+            ),
+        ] {
+            let error = read(json).unwrap_err();
+            assert_eq!(
+                error.field.as_deref(),
+                Some(field),
+                "{json}: {}",
+                error.detail
+            );
+        }
+    }
+}

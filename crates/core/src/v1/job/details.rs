@@ -1,0 +1,139 @@
+//! Showing a job.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::v1::input::CheckedRequest;
+use crate::v1::limits::ConfigurableLimits;
+use crate::v1::problem::InvalidRequest;
+use crate::v1::values::{
+    AnswerTimestamp, ContentType, ErrorText, JobAttributes, JobIdText, JobKey, QueueNameText,
+    StateName, TimestampMs,
+};
+
+/// The parameters of all paths that name a job.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct JobQuery {
+    /// The key of the job, if the path has `-` for it. For keys that contain `/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<JobKey>,
+}
+
+impl CheckedRequest for JobQuery {
+    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        Ok(())
+    }
+}
+
+/// Why a job is in the dead letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadReason {
+    /// It has failed as often as it may.
+    Failures,
+    /// Too many workers were lost while they held it.
+    Losses,
+    /// A worker said that no attempt can succeed.
+    Permanent,
+    /// Its payload is damaged.
+    Unreadable,
+}
+
+/// All about a job except its payload. Fields that do not apply to its state are absent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobDetails {
+    /// Its id.
+    pub id: JobIdText,
+    /// Its queue.
+    pub queue: QueueNameText,
+    /// Its key, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<JobKey>,
+    /// Its state.
+    pub state: StateName,
+    /// When it was published.
+    #[schema(value_type = AnswerTimestamp)]
+    pub created_at: TimestampMs,
+    /// When it is or was due. Absent while a worker holds it, and once it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub run_at: Option<TimestampMs>,
+    /// When its lease expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub lease_until: Option<TimestampMs>,
+    /// When it was acknowledged, if it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub done_at: Option<TimestampMs>,
+    /// The number of the last attempt; 0 if there was none.
+    pub attempt: u32,
+    /// How many attempts have failed.
+    pub failures: u32,
+    /// How often a worker was lost while it held the job.
+    pub losses: u32,
+    /// After how many failures it is dead.
+    pub max_attempts: u32,
+    /// Its attributes.
+    #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
+    pub attributes: JobAttributes,
+    /// What its payload is. Absent once it is done: its payload is not kept then. Its result has its own content type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<ContentType>,
+    /// The number of bytes of its payload; 0 once it is done.
+    pub payload_bytes: u64,
+    /// The number of bytes of its result, if it is done and has one. `GET …/result` returns it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<u64>,
+    /// Why it is dead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<DeadReason>,
+    /// The last attempts that did not succeed, oldest first, at most 10. Absent without the scope `read`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryEntry>,
+}
+
+/// An attempt that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HistoryEntry {
+    /// Its number.
+    pub attempt: u32,
+    /// When it ended.
+    #[schema(value_type = AnswerTimestamp)]
+    pub ended_at: TimestampMs,
+    /// What the worker reported. Absent if the worker was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorText>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_apply_is_absent() {
+        let mut json = json!({
+            "id": "01KAJ0000000000000000000AB", "queue": "emails", "state": "ready",
+            "created_at": "2026-11-21T12:30:00.000Z", "run_at": "2026-11-21T12:30:00.000Z",
+            "attempt": 0, "failures": 0, "losses": 0, "max_attempts": 10, "content_type": "text/plain",
+            "payload_bytes": 5,
+        });
+        let waiting: JobDetails = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&waiting).unwrap(), json);
+        json["state"] = json!("dead");
+        json["key"] = json!("order-17");
+        json["reason"] = json!("permanent");
+        json["attributes"] = json!({"tenant": "a"});
+        json["history"] = json!([
+            {"attempt": 1, "ended_at": "2026-11-21T12:31:00.000Z"},
+            {"attempt": 2, "ended_at": "2026-11-21T12:32:00.000Z", "error": "smtp: 550"},
+        ]);
+        let dead: JobDetails = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(dead.reason, Some(DeadReason::Permanent));
+        assert_eq!(serde_json::to_value(&dead).unwrap(), json);
+    }
+}

@@ -1,0 +1,117 @@
+//! Why a job is where it is.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::v1::values::{
+    AnswerTimestamp, JobIdText, JobKey, QueueNameText, StateName, TimestampMs, WorkerNameText,
+};
+
+/// Why a job is not delivered now, or why it is not delivered any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobCause {
+    /// It is not due yet.
+    NotDue,
+    /// An attempt has failed, and the next one is not due yet.
+    RetryNotDue,
+    /// It is due, and its timer has not been moved yet: the pump has a backlog, or Redis is slow.
+    Overdue,
+    /// It is due, and no pump runs that could move its timer.
+    NoPump,
+    /// Its queue is paused.
+    Paused,
+    /// Workers hold as many jobs of its queue, or of its lane, as its policy allows at a time.
+    RunningLimit,
+    /// No worker waits for its queue, or holds a job of it.
+    NoWorker,
+    /// Other jobs are before it, or may be.
+    BehindOthers,
+    /// It is the next job of its queue, or one of its lane.
+    Next,
+    /// A worker holds it.
+    Held,
+    /// It has failed as often as it may.
+    DeadByFailures,
+    /// Too many workers were lost while they held it.
+    DeadByLosses,
+    /// A worker said that no attempt can succeed.
+    DeadForGood,
+    /// Its record or its payload is damaged. A payload of more than 4 KiB is checked when the job is delivered.
+    Unreadable,
+    /// It is done.
+    Done,
+}
+
+/// What else is known of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FactCode {
+    /// When it is due.
+    Due,
+    /// When its lease ends.
+    LeaseEnds,
+    /// The worker that holds it, if it has given its name, and since when.
+    HeldBy,
+    /// When it is dropped: unless a worker has started it, or in any case if it was published on the lmstfy wire.
+    Expires,
+    /// How many jobs are before it in its lane; without a number if not all of them were counted.
+    Ahead,
+    /// How many jobs of its queue workers hold, in its lane.
+    Running,
+    /// Its queue is paused.
+    QueuePaused,
+    /// Its queue takes no new jobs.
+    QueueClosed,
+    /// No pump runs for its bucket: no job there becomes due.
+    PumpMissing,
+    /// How many attempts have failed.
+    Failures,
+    /// How often a worker was lost while it held the job.
+    Losses,
+    /// Its last error.
+    LastError,
+    /// Its producer wants it cancelled when this attempt ends.
+    CancelRequested,
+    /// Until when it is kept with its key.
+    KeptUntil,
+}
+
+/// One thing that is known of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobFact {
+    /// What it is about.
+    pub code: FactCode,
+    /// A sentence.
+    pub text: String,
+    /// The time in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub at: Option<TimestampMs>,
+    /// The worker in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerNameText>,
+    /// The number in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+/// Why a job is where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobExplanation {
+    /// Its id.
+    pub id: JobIdText,
+    /// Its queue.
+    pub queue: QueueNameText,
+    /// Its key, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<JobKey>,
+    /// Its state.
+    pub state: StateName,
+    /// Why it is not delivered now.
+    pub cause: JobCause,
+    /// The cause in one sentence, and what to do if something is to be done.
+    pub summary: String,
+    /// What else is known of it.
+    pub facts: Vec<JobFact>,
+}

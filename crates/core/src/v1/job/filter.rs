@@ -1,0 +1,93 @@
+//! Which jobs of a queue a list has, or an action changes.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::v1::input::CheckedRequest;
+use crate::v1::limits::ConfigurableLimits;
+use crate::v1::problem::InvalidRequest;
+use crate::v1::values::{AttributeText, FilterText, JobKey, StateName, TimestampMs};
+
+/// What jobs have in common. Those that match all fields are selected; without a field all are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct JobFilter {
+    /// Their state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateName>,
+    /// Not before this instant is a delayed or ready job due, does a lease end, or has a job died.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_from: Option<TimestampMs>,
+    /// The same before this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_before: Option<TimestampMs>,
+    /// How their keys begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_prefix: Option<JobKey>,
+    /// An attribute that they have, as `NAME=VALUE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribute: Option<AttributeText>,
+    /// What their last error contains, with the same upper and lower case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_contains: Option<FilterText>,
+}
+
+impl CheckedRequest for JobFilter {
+    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        match (self.due_from, self.due_before) {
+            (Some(from), Some(before)) if from >= before => Err(InvalidRequest::of_field(
+                "due_before",
+                "due_before must be later than due_from",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::input::read_query;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<JobFilter, InvalidRequest> {
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        read_query(&pairs, &ConfigurableLimits::default())
+    }
+
+    #[test]
+    fn filters_are_read_from_a_query() {
+        assert_eq!(read(&[]).unwrap(), JobFilter::default());
+        let filter = read(&[
+            ("state", "dead"),
+            ("due_from", "2026-11-21T12:00:00Z"),
+            ("key_prefix", "order-"),
+            ("attribute", "tenant=a=b"),
+            ("error_contains", "smtp: 550"),
+        ]);
+        let filter = filter.unwrap();
+        assert_eq!(filter.state, Some(StateName::Dead));
+        assert_eq!(filter.attribute.unwrap().parts(), ("tenant", "a=b"));
+        for (name, value) in [
+            ("state", "gone"),
+            ("due_from", "yesterday"),
+            ("attribute", "tenant"),
+            ("attribute", "=a"),
+            ("attribute", ":k=a"),
+            ("key_prefix", ""),
+            ("error_contains", "\n"),
+            ("error", "smtp"),
+        ] {
+            let error = read(&[(name, value)]).unwrap_err();
+            assert_eq!(error.field.as_deref(), Some(name), "{value}");
+        }
+        let none = read(&[
+            ("due_from", "1764000000000"),
+            ("due_before", "1764000000000"),
+        ]);
+        assert_eq!(none.unwrap_err().field.as_deref(), Some("due_before"));
+    }
+}

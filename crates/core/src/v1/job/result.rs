@@ -1,0 +1,55 @@
+//! The result of a job.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::v1::checks::check_wait;
+use crate::v1::input::CheckedRequest;
+use crate::v1::limits::ConfigurableLimits;
+use crate::v1::problem::InvalidRequest;
+use crate::v1::values::{DurationMs, JobIdText, JobKey, StateName};
+
+/// Which job, and how long to wait for its end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ResultQuery {
+    /// The key of the job, if the path has `-` for it. For keys that contain `/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<JobKey>,
+    /// How long the answer waits for the end of the job. By default it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<DurationMs>,
+}
+
+impl CheckedRequest for ResultQuery {
+    fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        check_wait(self.wait, limits)
+    }
+}
+
+/// A job that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnfinishedJob {
+    /// Its id.
+    pub id: JobIdText,
+    /// Its state.
+    pub state: StateName,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_bounded() {
+        let query = |wait_ms| ResultQuery {
+            key: None,
+            wait: Some(DurationMs::saturating(wait_ms)),
+        };
+        let limits = ConfigurableLimits::default();
+        assert!(query(limits.wait_ms).check(&limits).is_ok());
+        let invalid = query(limits.wait_ms + 1).check(&limits).unwrap_err();
+        assert_eq!(invalid.field.as_deref(), Some("wait"));
+    }
+}

@@ -1,0 +1,328 @@
+//! API keys.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::v1::input::CheckedRequest;
+use crate::v1::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX};
+use crate::v1::problem::{InvalidRequest, InvalidValue};
+use crate::v1::values::{AnswerTimestamp, CursorText, NamespaceText, PoolText, TimestampMs};
+
+/// What an API key allows.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyScope {
+    /// Publish jobs; change, promote and cancel them; show jobs by their keys.
+    Publish,
+    /// Reserve jobs, and ack, fail, touch and release them.
+    Consume,
+    /// Show jobs, payloads, queues, relays and lists.
+    Read,
+    /// Change policies, relays and API keys, act on many jobs, purge and delete queues.
+    Admin,
+}
+
+/// The namespaces of an API key: one, or all as `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum KeyNamespace {
+    /// All namespaces of the pool.
+    Any,
+    /// One namespace.
+    One(NamespaceText),
+}
+
+impl KeyNamespace {
+    const ANY: &'static str = "*";
+
+    /// Whether everything in the other namespaces is also in these: a key creates keys only within its own.
+    #[must_use]
+    pub fn contains(&self, other: &Self) -> bool {
+        *self == Self::Any || self == other
+    }
+}
+
+impl FromStr for KeyNamespace {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        match text {
+            Self::ANY => Ok(Self::Any),
+            name => name.parse().map(Self::One),
+        }
+    }
+}
+
+impl fmt::Display for KeyNamespace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => out.write_str(Self::ANY),
+            Self::One(name) => name.fmt(out),
+        }
+    }
+}
+
+impl TryFrom<String> for KeyNamespace {
+    type Error = InvalidValue;
+
+    fn try_from(text: String) -> Result<Self, InvalidValue> {
+        text.parse()
+    }
+}
+
+impl From<KeyNamespace> for String {
+    fn from(namespace: KeyNamespace) -> Self {
+        namespace.to_string()
+    }
+}
+
+impl PartialSchema for KeyNamespace {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some("^([*]|[A-Za-z0-9_-]+)$"))
+            .max_length(Some(NAME_BYTES_MAX))
+            .description(Some("The name of a namespace, or `*` for all."))
+            .into()
+    }
+}
+
+impl ToSchema for KeyNamespace {
+    fn name() -> Cow<'static, str> {
+        "KeyNamespace".into()
+    }
+}
+
+/// The secret of an API key, complete as in `Authorization: Bearer …`. It is not shown by [`fmt::Debug`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+pub struct KeySecret(pub String);
+
+impl fmt::Debug for KeySecret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("KeySecret(…)")
+    }
+}
+
+/// The API key to create. It cannot allow more than the key of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateKeyBody {
+    /// What it allows: each scope once.
+    #[schema(min_items = 1, max_items = 4)]
+    pub scopes: Vec<KeyScope>,
+    /// What it is for, for people: 1 to 255 bytes.
+    #[schema(min_length = 1, max_length = 255)]
+    pub description: String,
+    /// Its namespaces. By default the namespace of the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<KeyNamespace>,
+    /// Its pool. By default that of the key of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolText>,
+    /// When it expires. By default never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<TimestampMs>,
+}
+
+impl CheckedRequest for CreateKeyBody {
+    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        if self.scopes.is_empty() {
+            let detail = "an API key needs at least one scope: publish, consume, read or admin";
+            return Err(InvalidRequest::of_field("scopes", detail));
+        }
+        for (index, scope) in self.scopes.iter().enumerate() {
+            if self.scopes[..index].contains(scope) {
+                let detail = "the scope is there twice; name it once";
+                return Err(InvalidRequest::of_field(format!("scopes[{index}]"), detail));
+            }
+        }
+        let text = &self.description;
+        if !(1..=DESCRIPTION_BYTES_MAX).contains(&text.len()) || text.chars().any(char::is_control)
+        {
+            let detail = format!(
+                "the description must be 1 to {DESCRIPTION_BYTES_MAX} bytes without control characters"
+            );
+            return Err(InvalidRequest::of_field("description", detail));
+        }
+        Ok(())
+    }
+}
+
+/// What a call about an API key did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyOutcome {
+    /// There is a new API key.
+    Created,
+    /// The API key is deleted. Servers reject it within a second.
+    Revoked,
+}
+
+/// A new API key. This is the only answer with its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CreatedKey {
+    /// What the call did: `created`.
+    pub outcome: KeyOutcome,
+    /// The secret, complete as in `Authorization: Bearer tg_…`. The server stores only its hash.
+    pub secret: KeySecret,
+    /// The key as lists show it.
+    pub key: KeyView,
+}
+
+/// An API key without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyView {
+    /// Its id, which is a part of the secret.
+    pub id: String,
+    /// Its namespaces.
+    pub namespace: KeyNamespace,
+    /// Its pool.
+    pub pool: PoolText,
+    /// What it allows.
+    pub scopes: Vec<KeyScope>,
+    /// What it is for.
+    pub description: String,
+    /// When it was created.
+    #[schema(value_type = AnswerTimestamp)]
+    pub created_at: TimestampMs,
+    /// When it expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub expires_at: Option<TimestampMs>,
+}
+
+/// A page of a list of API keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyPage {
+    /// The keys.
+    pub items: Vec<KeyView>,
+    /// The cursor of the next page; `null` at the end of the list.
+    #[schema(required = true)]
+    pub next: Option<CursorText>,
+}
+
+/// An API key that was revoked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RevokedKey {
+    /// What the call did: `revoked`.
+    pub outcome: KeyOutcome,
+    /// Its id.
+    pub id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::v1::input::read_body;
+
+    fn read(body: &Value) -> Result<CreateKeyBody, InvalidRequest> {
+        read_body(body.to_string().as_bytes(), &ConfigurableLimits::default())
+    }
+
+    #[test]
+    fn keys_have_scopes_and_a_description() {
+        let least = read(&json!({"scopes": ["publish"], "description": "shop"})).unwrap();
+        assert_eq!(
+            (least.namespace, least.pool, least.expires_at),
+            (None, None, None)
+        );
+        let json = json!({
+            "scopes": ["publish", "consume", "read", "admin"], "description": "shop", "namespace": "*",
+            "pool": "default", "expires_at": "2027-01-01T00:00:00.000Z",
+        });
+        let all = read(&json).unwrap();
+        assert_eq!(all.namespace, Some(KeyNamespace::Any));
+        assert_eq!(serde_json::to_value(&all).unwrap(), json);
+    }
+
+    #[test]
+    fn other_keys_are_rejected() {
+        for (body, expected) in [
+            (
+                json!({"description": "x"}),
+                "invalid_body: missing field `scopes`",
+            ),
+            (
+                json!({"scopes": ["read"]}),
+                "invalid_body: missing field `description`",
+            ),
+            (
+                json!({"scopes": [], "description": "x"}),
+                "invalid_parameter: scopes: ",
+            ),
+            (
+                json!({"scopes": ["read", "admin", "read"], "description": "x"}),
+                "invalid_parameter: scopes[2]: ",
+            ),
+            (
+                json!({"scopes": ["write"], "description": "x"}),
+                "invalid_body: scopes[0]: unknown variant",
+            ),
+            (
+                json!({"scopes": ["read"], "description": ""}),
+                "invalid_parameter: description: ",
+            ),
+            (
+                json!({"scopes": ["read"], "description": "a\nb"}),
+                "invalid_parameter: description: ",
+            ),
+            (
+                json!({"scopes": ["read"], "description": "x".repeat(256)}),
+                "invalid_parameter: description: ",
+            ),
+            (
+                json!({"scopes": ["read"], "description": "x", "namespace": "a*"}),
+                "invalid_name: namespace: ",
+            ),
+            (
+                json!({"scopes": ["read"], "description": "x", "expires_at": "soon"}),
+                "invalid_parameter: expires_at: ",
+            ),
+            (
+                json!({"scopes": ["read"], "description": "x", "secret": "s"}),
+                "invalid_body: secret: unknown field",
+            ),
+        ] {
+            let error = read(&body).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_key_creates_keys_only_within_its_namespaces() {
+        let names = |text: &str| text.parse::<KeyNamespace>().unwrap();
+        assert!(names("*").contains(&names("*")) && names("*").contains(&names("shop")));
+        assert!(names("shop").contains(&names("shop")));
+        assert!(!names("shop").contains(&names("*")) && !names("shop").contains(&names("other")));
+    }
+
+    #[test]
+    fn only_the_answer_to_create_has_the_secret() {
+        let key = json!({
+            "id": "K7", "namespace": "shop", "pool": "default", "scopes": ["read"], "description": "x",
+            "created_at": "2026-11-21T12:30:00.000Z",
+        });
+        let json = json!({"outcome": "created", "secret": "tg_K7_abc", "key": key});
+        let created: CreatedKey = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&created).unwrap(), json);
+        assert!(!format!("{created:?}").contains("abc"));
+        let listed = serde_json::to_string(&created.key).unwrap();
+        assert!(!listed.contains("abc") && !listed.contains("secret"));
+        let page: KeyPage = serde_json::from_value(json!({"items": [key], "next": null})).unwrap();
+        assert_eq!(page.items, [created.key]);
+        let revoked = json!({"outcome": "revoked", "id": "K7"});
+        let read: RevokedKey = serde_json::from_value(revoked.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), revoked);
+    }
+}

@@ -1,0 +1,151 @@
+//! The options of a publish.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::v1::checks::{check_due, check_lease, check_start_within, check_ttl, check_wait};
+use crate::v1::input::{CheckedRequest, optional_object};
+use crate::v1::limits::ConfigurableLimits;
+use crate::v1::problem::InvalidRequest;
+use crate::v1::retry::RetryPolicyBody;
+use crate::v1::values::{
+    DurabilityLevel, DurationMs, IdempotencyKey, IfExistsOption, JobKey, MaxAttempts,
+    MaxDeliveries, TimestampMs,
+};
+
+/// When a job is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DueTime {
+    /// So much time after it is stored.
+    After(DurationMs),
+    /// At an instant. The past means now.
+    At(TimestampMs),
+}
+
+/// The options of a publish: parameters of the query, or headers `Tidegate-…`; `retry` is JSON there. A batch has them
+/// in each item.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct JobOptions {
+    /// How long the job is delayed. Excludes `run_at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<DurationMs>,
+    /// When the job is due. The past means now. Excludes `delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<TimestampMs>,
+    /// A key that is unique in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<JobKey>,
+    /// What happens if a job has the key: `keep` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_exists: Option<IfExistsOption>,
+    /// How long the finished job stays with its key. By default as in the policy of the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retain: Option<DurationMs>,
+    /// Makes it safe to repeat the publish: a repetition returns the first job. As a header: `Idempotency-Key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// What must have stored the job before the publish is answered. By default as set for the namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<DurabilityLevel>,
+    /// How long a worker may hold the job without extending its lease, unless the reserve call says something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<DurationMs>,
+    /// After how many failed attempts the job is dead. Excludes `retry.max_attempts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<MaxAttempts>,
+    /// When failed attempts are repeated.
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retry: Option<RetryPolicyBody>,
+    /// The job is dropped if no worker has started it so long after it was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within: Option<DurationMs>,
+    /// How often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged makes it
+    /// dead. Failures and lost workers are not counted then. Excludes `max_attempts`, `retry` and `start_within`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_deliveries: Option<MaxDeliveries>,
+    /// How long after its publish the job is deleted, in any state but dead, as a job of lmstfy. Needs `max_deliveries`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<DurationMs>,
+    /// How long the answer waits for the end of the job: it is then the result of the job. By default it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<DurationMs>,
+}
+
+impl JobOptions {
+    /// When the job is due.
+    #[must_use]
+    pub fn due(&self) -> DueTime {
+        match self.run_at {
+            Some(instant) => DueTime::At(instant),
+            None => DueTime::After(self.delay.unwrap_or_default()),
+        }
+    }
+
+    /// After how many failed attempts the job is dead, if the options say so.
+    #[must_use]
+    pub fn attempts(&self) -> Option<MaxAttempts> {
+        let of_policy = || self.retry.as_ref()?.max_attempts;
+        self.max_attempts.or_else(of_policy)
+    }
+
+    /// A job counts deliveries, or failures.
+    fn check_deliveries(&self) -> Result<(), InvalidRequest> {
+        check_ttl(self.ttl)?;
+        if self.max_deliveries.is_none() {
+            let detail = "ttl needs max_deliveries; of other jobs start_within limits the time before the first delivery";
+            return match self.ttl {
+                Some(_) => Err(InvalidRequest::of_field("ttl", detail)),
+                None => Ok(()),
+            };
+        }
+        let others = [
+            ("max_attempts", self.max_attempts.is_some()),
+            ("retry", self.retry.is_some()),
+            ("start_within", self.start_within.is_some()),
+        ];
+        match others.into_iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) => Err(InvalidRequest::of_both("max_deliveries", name)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl CheckedRequest for JobOptions {
+    fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        check_due(self.delay, self.run_at)?;
+        if self.if_exists.is_some() && self.key.is_none() {
+            let detail = "if_exists needs key: without a key, every publish is a new job";
+            return Err(InvalidRequest::of_field("if_exists", detail));
+        }
+        if self
+            .retain
+            .is_some_and(|retain| retain.as_ms() > limits.retain_ms)
+        {
+            let detail = format!("retain must be at most {} ms", limits.retain_ms);
+            return Err(InvalidRequest::of_field("retain", detail));
+        }
+        check_wait(self.wait, limits)?;
+        check_lease(self.lease)?;
+        check_start_within(self.start_within)?;
+        self.check_deliveries()?;
+        let Some(retry) = &self.retry else {
+            return Ok(());
+        };
+        if self.max_attempts.is_some() && retry.max_attempts.is_some() {
+            return Err(InvalidRequest::of_both(
+                "max_attempts",
+                "retry.max_attempts",
+            ));
+        }
+        retry.check().map_err(|invalid| invalid.inside("retry"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! What a queue holds.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::v1::values::{AnswerTimestamp, QueueNameText, TimestampMs};
+
+/// How many jobs a queue has, by state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct JobsByState {
+    /// Not due yet.
+    pub delayed: u64,
+    /// Due, and waiting for a worker.
+    pub ready: u64,
+    /// Held by a worker.
+    pub leased: u64,
+    /// In the dead letter.
+    pub dead: u64,
+    /// Finished, and retained with their keys.
+    #[serde(default)]
+    pub done: u64,
+}
+
+/// A queue. One that was never used has no jobs, and is not an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueView {
+    /// Its name.
+    pub queue: QueueNameText,
+    /// How many jobs it has.
+    pub jobs: JobsByState,
+    /// Whether its policy stops deliveries now.
+    pub paused: bool,
+    /// When deliveries continue. Absent if the queue is not paused, or paused without an end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub paused_until: Option<TimestampMs>,
+    /// Whether its policy rejects publishes.
+    pub closed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_queue_that_was_never_used_has_zeros() {
+        let view = QueueView {
+            queue: "emails".parse().unwrap(),
+            jobs: JobsByState::default(),
+            paused: false,
+            paused_until: None,
+            closed: false,
+        };
+        let expected = json!({
+            "queue": "emails", "paused": false, "closed": false,
+            "jobs": {"delayed": 0, "ready": 0, "leased": 0, "dead": 0, "done": 0},
+        });
+        assert_eq!(serde_json::to_value(&view).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<QueueView>(expected).unwrap(), view);
+    }
+}

@@ -1,0 +1,146 @@
+//! Where the jobs of a relay come from.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::field_checks::{check_names, check_queue, check_token};
+use super::kinds::relay_end;
+use super::secret::SecretText;
+use super::url::check_server_url;
+use crate::v1::problem::InvalidRequest;
+
+/// Where the jobs of a relay come from. Texts that are not set are empty, so that a secret can come from the environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum RelaySourceConfig {
+    /// A queue of the namespace of the relay.
+    Queue(QueueSourceConfig),
+    /// A queue of a Tidegate.
+    Tidegate(TidegateSourceConfig),
+    /// A queue of a server of the lmstfy wire.
+    Lmstfy(LmstfySourceConfig),
+}
+
+relay_end! {
+    RelaySourceConfig, "Where the jobs of a relay come from.",
+    "queue" Queue QueueSourceConfig,
+    "tidegate" Tidegate TidegateSourceConfig,
+    "lmstfy" Lmstfy LmstfySourceConfig,
+}
+
+/// A queue of the namespace of the relay, for relays that are set through the API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSourceConfig {
+    /// The queue.
+    #[serde(default)]
+    #[schema(required = true, max_length = 255)]
+    pub queue: String,
+}
+
+/// A queue of a Tidegate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TidegateSourceConfig {
+    /// The server, such as `https://tidegate.example.com`.
+    #[serde(default)]
+    #[schema(required = true, max_length = 2048)]
+    pub url: String,
+    /// The namespace.
+    #[serde(default)]
+    #[schema(required = true, max_length = 255)]
+    pub namespace: String,
+    /// The queue.
+    #[serde(default)]
+    #[schema(required = true, max_length = 255)]
+    pub queue: String,
+    /// An API key with the scope `consume`.
+    #[serde(default, skip_serializing_if = "SecretText::is_absent")]
+    pub api_key: SecretText,
+}
+
+/// A queue of a server of the lmstfy wire: lmstfy itself, or a Tidegate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LmstfySourceConfig {
+    /// The server, such as `http://lmstfy.example.com:7777`.
+    #[serde(default)]
+    #[schema(required = true, max_length = 2048)]
+    pub url: String,
+    /// The namespace.
+    #[serde(default)]
+    #[schema(required = true, max_length = 255)]
+    pub namespace: String,
+    /// The queue.
+    #[serde(default)]
+    #[schema(required = true, max_length = 255)]
+    pub queue: String,
+    /// The access token.
+    #[serde(default, skip_serializing_if = "SecretText::is_absent")]
+    pub token: SecretText,
+}
+
+impl QueueSourceConfig {
+    pub(super) const CREDENTIAL_FIELDS: &'static str = "";
+
+    #[allow(clippy::unused_self, reason = "as in the other kinds")]
+    const fn url(&self) -> &'static str {
+        ""
+    }
+
+    fn check(&self) -> Result<(), InvalidRequest> {
+        check_queue(&self.queue)
+    }
+
+    #[allow(clippy::unused_self, reason = "as in the other kinds")]
+    const fn check_secrets(&self) -> Result<(), InvalidRequest> {
+        Ok(())
+    }
+
+    #[allow(clippy::unused_self, reason = "as in the other kinds")]
+    const fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
+        Vec::new()
+    }
+}
+
+impl TidegateSourceConfig {
+    pub(super) const CREDENTIAL_FIELDS: &'static str = "api_key";
+
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn check(&self) -> Result<(), InvalidRequest> {
+        check_server_url(&self.url, "https://example.com")?;
+        check_names(&self.namespace, &self.queue)
+    }
+
+    fn check_secrets(&self) -> Result<(), InvalidRequest> {
+        check_token("api_key", &self.api_key)
+    }
+
+    fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
+        vec![("api_key", &mut self.api_key)]
+    }
+}
+
+impl LmstfySourceConfig {
+    pub(super) const CREDENTIAL_FIELDS: &'static str = "token";
+
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn check(&self) -> Result<(), InvalidRequest> {
+        check_server_url(&self.url, "http://example.com:7777")?;
+        check_names(&self.namespace, &self.queue)
+    }
+
+    fn check_secrets(&self) -> Result<(), InvalidRequest> {
+        check_token("token", &self.token)
+    }
+
+    fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
+        vec![("token", &mut self.token)]
+    }
+}

@@ -1,0 +1,68 @@
+//! Whether a relay runs.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::v1::values::{AnswerTimestamp, ErrorText, TimestampMs};
+
+/// Whether a relay runs, from the best state to the worst that a `tidegate-relayd` reports; then the two that none reports.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum RelayHealth {
+    /// It runs, and its last calls to source and sink succeeded, if there were any.
+    Running,
+    /// It runs, and its last call to the source or the sink failed, or the sink took none of the jobs.
+    Failing,
+    /// It does not run: the settings of `tidegate-relayd` do not allow it, or it cannot work as it is set.
+    Refused,
+    /// It does not run, since it is set to `paused`.
+    Paused,
+    /// No `tidegate-relayd` has reported it in the last 15 s.
+    Unserved,
+}
+
+/// The last error of a relay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LastRelayError {
+    /// What failed.
+    pub text: ErrorText,
+    /// When, on the clock of `tidegate-relayd`.
+    #[schema(value_type = AnswerTimestamp)]
+    pub at: TimestampMs,
+}
+
+/// The state of a relay, as `tidegate-relayd` reports it. Of several, the one with the worst state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RelayStatus {
+    /// Whether it runs.
+    pub state: RelayHealth,
+    /// Since when, on the clock of `tidegate-relayd`. For `unserved` the time of the last report, `null` if there was none since
+    /// the relay was set; for `paused` `null`.
+    #[schema(value_type = Option<AnswerTimestamp>, required = true)]
+    pub since: Option<TimestampMs>,
+    /// The last error, also after it is gone; `null` if there was none since the relay started.
+    #[schema(required = true)]
+    pub last_error: Option<LastRelayError>,
+}
+
+/// What a `tidegate-relayd` reports of a relay that is set through the API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelayReport {
+    /// The namespace and the name, with a slash between them.
+    pub relay: String,
+    /// The revision that it runs or refuses.
+    pub revision: String,
+    /// The state of the relay there.
+    pub status: RelayStatus,
+}
+
+/// The body of `PUT /relays/reports` on the admin port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelayReports {
+    /// A random number of the process.
+    pub process: u64,
+    /// The reports.
+    pub items: Vec<RelayReport>,
+}

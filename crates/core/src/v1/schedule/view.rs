@@ -1,0 +1,74 @@
+//! How schedules are shown.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::config::ScheduleConfig;
+use crate::v1::input::CheckedRequest;
+use crate::v1::limits::ConfigurableLimits;
+use crate::v1::problem::InvalidRequest;
+use crate::v1::values::{AnswerTimestamp, CursorText, RunCount, ScheduleNameText, TimestampMs};
+
+/// A schedule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleDetails {
+    /// Its name, unique in its namespace.
+    pub name: ScheduleNameText,
+    /// Changes with every `PUT`. The header `ETag` has it in quotes.
+    pub revision: String,
+    /// What it does, as `PUT` takes it.
+    pub config: ScheduleConfig,
+    /// The next tick; `null` if it is paused or has ended. It is in the past if the tick was missed.
+    #[schema(value_type = Option<AnswerTimestamp>, required = true)]
+    pub next_run: Option<TimestampMs>,
+}
+
+/// A page of a list of schedules.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleListPage {
+    /// The schedules, by name.
+    pub items: Vec<ScheduleDetails>,
+    /// The cursor of the next page; `null` at the end of the list.
+    #[schema(required = true)]
+    pub next: Option<CursorText>,
+}
+
+/// The parameters of a list of next runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct NextRunsQuery {
+    /// How many ticks are returned at most.
+    #[serde(default)]
+    #[param(required = false)]
+    pub count: RunCount,
+}
+
+impl CheckedRequest for NextRunsQuery {
+    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        Ok(())
+    }
+}
+
+/// The next ticks of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleRuns {
+    /// The times, the first one first. None if the schedule is paused or has ended.
+    #[schema(value_type = Vec<AnswerTimestamp>)]
+    pub runs: Vec<TimestampMs>,
+}
+
+/// What deleting a schedule did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeleteScheduleResult {
+    /// It publishes no more jobs.
+    Deleted,
+}
+
+/// The answer to deleting a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeletedSchedule {
+    /// What was done.
+    pub outcome: DeleteScheduleResult,
+}

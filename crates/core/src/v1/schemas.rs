@@ -1,0 +1,79 @@
+//! The OpenAPI schemas of all types.
+
+use utoipa::OpenApi;
+
+use crate::v1::consume::{AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody};
+use crate::v1::consume::{ReserveAnswer, ReserveBody, TouchAnswer, TouchBody};
+use crate::v1::job::{
+    ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation,
+    JobListPage, PromotedJob, UnfinishedJob,
+};
+use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
+use crate::v1::problem::Problem;
+use crate::v1::publish::{BatchAnswer, BatchBody, JobOptions};
+use crate::v1::queue::{
+    DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, RespawnAnswer,
+    RespawnBody,
+};
+use crate::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
+use crate::v1::schedule::{
+    DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
+};
+use crate::v1::values::{IfRunningOption, NamespaceText, PageSize, RunCount};
+use crate::v1::workers::WorkerListPage;
+
+/// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
+#[derive(Debug, OpenApi)]
+#[openapi(components(schemas(
+    AckAnswer,
+    AckBody,
+    ActAnswer,
+    ActBody,
+    BatchAnswer,
+    BatchBody,
+    CancelAnswer,
+    ChangeBody,
+    ChangedJob,
+    CreateKeyBody,
+    CreatedKey,
+    DeletedQueue,
+    DeletedRelay,
+    DeletedSchedule,
+    FailAnswer,
+    FailBody,
+    IfRunningOption,
+    JobDetails,
+    JobExplanation,
+    JobListPage,
+    JobOptions,
+    KeyPage,
+    NamespaceText,
+    PageSize,
+    PolicyBody,
+    Problem,
+    PromotedJob,
+    PurgeAnswer,
+    PurgeBody,
+    QueueListPage,
+    PolicyDetails,
+    RelayConfig,
+    RelayDetails,
+    RelayListPage,
+    ReleaseAnswer,
+    ReleaseBody,
+    ReserveAnswer,
+    ReserveBody,
+    RespawnAnswer,
+    RespawnBody,
+    RevokedKey,
+    RunCount,
+    ScheduleConfig,
+    ScheduleDetails,
+    ScheduleListPage,
+    ScheduleRuns,
+    TouchAnswer,
+    TouchBody,
+    UnfinishedJob,
+    WorkerListPage,
+)))]
+pub struct ApiSchemas;

@@ -1,0 +1,149 @@
+//! Durability: what has stored a job when its publish is answered.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
+
+use super::value_schema::text_schema;
+use crate::v1::problem::InvalidValue;
+
+/// What has a job when its publish is answered: memory of the master alone, its disk, or replicas too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DurabilityLevel {
+    /// How many replicas have the job in memory, or, with `fsync`, on disk.
+    pub replicas: u8,
+    /// Whether the job is on the disk of the master.
+    pub fsync: bool,
+}
+
+impl DurabilityLevel {
+    /// The memory of the master.
+    pub const MEMORY: Self = Self {
+        replicas: 0,
+        fsync: false,
+    };
+    const TEXT_BYTES_MAX: usize = "fsync+replica:255".len();
+}
+
+impl FromStr for DurabilityLevel {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let replicas = |text: &str| {
+            let digits = text.strip_prefix("replica:")?;
+            let is_plain =
+                digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+            digits.parse::<u8>().ok().filter(|_| is_plain)
+        };
+        let level = match text {
+            "memory" => Some(Self::MEMORY),
+            "fsync" => Some(Self {
+                replicas: 0,
+                fsync: true,
+            }),
+            _ => {
+                let of_fsync = text.strip_prefix("fsync+");
+                let fsync = of_fsync.is_some();
+                replicas(of_fsync.unwrap_or(text)).map(|replicas| Self { replicas, fsync })
+            }
+        };
+        level.ok_or_else(|| {
+            InvalidValue::new(format!(
+                "{text:?} is not a durability: use memory, replica:N with N from 1 to 255, fsync or fsync+replica:N"
+            ))
+        })
+    }
+}
+
+impl fmt::Display for DurabilityLevel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.fsync, self.replicas) {
+            (false, 0) => out.write_str("memory"),
+            (false, replicas) => write!(out, "replica:{replicas}"),
+            (true, 0) => out.write_str("fsync"),
+            (true, replicas) => write!(out, "fsync+replica:{replicas}"),
+        }
+    }
+}
+
+impl TryFrom<String> for DurabilityLevel {
+    type Error = InvalidValue;
+
+    fn try_from(text: String) -> Result<Self, InvalidValue> {
+        text.parse()
+    }
+}
+
+impl From<DurabilityLevel> for String {
+    fn from(level: DurabilityLevel) -> Self {
+        level.to_string()
+    }
+}
+
+impl PartialSchema for DurabilityLevel {
+    fn schema() -> RefOr<Schema> {
+        let description =
+            "What has stored the job: `memory`, `replica:N`, `fsync` or `fsync+replica:N`.";
+        let pattern = "^(memory|fsync|(fsync\\+)?replica:[1-9]\\d{0,2})$";
+        text_schema(description, Self::TEXT_BYTES_MAX)
+            .pattern(Some(pattern))
+            .into()
+    }
+}
+
+impl ToSchema for DurabilityLevel {
+    fn name() -> Cow<'static, str> {
+        "Durability".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_is_read_as_it_is_written() {
+        for replicas in 0..=u8::MAX {
+            for fsync in [false, true] {
+                let level = DurabilityLevel { replicas, fsync };
+                assert_eq!(level.to_string().parse(), Ok(level));
+                assert!(level.to_string().len() <= DurabilityLevel::TEXT_BYTES_MAX);
+            }
+        }
+        let json = serde_json::to_string(&DurabilityLevel::MEMORY).unwrap();
+        assert_eq!(json, "\"memory\"");
+        assert_eq!(
+            serde_json::from_str::<DurabilityLevel>(&json).unwrap(),
+            DurabilityLevel::MEMORY
+        );
+    }
+
+    #[test]
+    fn other_texts_are_rejected_with_the_accepted_forms() {
+        for text in [
+            "",
+            "disk",
+            "Memory",
+            "replica",
+            "replica:",
+            "replica:0",
+            "replica:01",
+            "replica:+1",
+            "replica:256",
+            "fsync+",
+            "fsync+memory",
+            "fsync+replica:0",
+            "replica:1+fsync",
+            "fsync+fsync+replica:1",
+        ] {
+            let error = text.parse::<DurabilityLevel>().unwrap_err();
+            assert!(error.detail.contains("fsync+replica:N"), "{}", error.detail);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Texts with rules: names, ids, keys, leases, cursors.
+//!
+//! A name that ends in `Text` is the form on the wire of something for which servers have another type.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
+
+use super::value_schema::text_schema;
+use crate::v1::limits::{
+    ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
+    IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
+    POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
+};
+use crate::v1::problem::{InvalidValue, ProblemCode};
+
+/// What a text may contain.
+struct TextRule {
+    /// What the text is, for errors and the schema: "the key of a job".
+    what: &'static str,
+    bytes_max: usize,
+    /// The allowed characters, as a pattern of JSON Schema. `None` allows all except control characters.
+    pattern: Option<&'static str>,
+    allows: fn(char) -> bool,
+    /// What else the text must be.
+    fits: fn(&str) -> bool,
+    /// The allowed characters, for errors and the schema.
+    allowed: &'static str,
+    code: ProblemCode,
+}
+
+impl TextRule {
+    fn check(&self, text: &str) -> Result<(), InvalidValue> {
+        let refused = text.chars().find(|letter| !(self.allows)(*letter));
+        let has_length = (1..=self.bytes_max).contains(&text.len());
+        if refused.is_none() && has_length && (self.fits)(text) {
+            return Ok(());
+        }
+        let mut detail = format!("{} must be {}", self.what, self.describe());
+        if let Some(refused) = refused {
+            let code = u32::from(refused);
+            let _ = write!(detail, "; {refused:?} (U+{code:04X}) is not allowed");
+        }
+        Err(InvalidValue::new(detail).with_code(self.code))
+    }
+
+    fn describe(&self) -> String {
+        format!("1 to {} bytes of {}", self.bytes_max, self.allowed)
+    }
+
+    fn schema(&self) -> RefOr<Schema> {
+        let description = format!("{}: {}.", self.what, self.describe());
+        let schema = text_schema(&description, self.bytes_max);
+        schema.pattern(self.pattern).into()
+    }
+}
+
+const fn is_of_names(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '-' || letter == '_'
+}
+
+const fn is_visible_ascii(letter: char) -> bool {
+    letter.is_ascii_graphic()
+}
+
+fn is_no_control(letter: char) -> bool {
+    !letter.is_control()
+}
+
+/// Crockford's base 32 in upper case.
+const fn is_of_ids(letter: char) -> bool {
+    matches!(letter, '0'..='9' | 'A'..='Z') && !matches!(letter, 'I' | 'L' | 'O' | 'U')
+}
+
+const fn is_any(_: &str) -> bool {
+    true
+}
+
+fn is_attribute(text: &str) -> bool {
+    let name = text.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && !name.starts_with(':')
+}
+
+/// At most 128 bits.
+fn is_job_id(text: &str) -> bool {
+    text.len() == JOB_ID_BYTES && text.starts_with(|digit| digit <= '7')
+}
+
+const NAME: TextRule = TextRule {
+    what: "a name",
+    bytes_max: NAME_BYTES_MAX,
+    pattern: Some("^[A-Za-z0-9_-]+$"),
+    allows: is_of_names,
+    fits: is_any,
+    allowed: "letters, digits, - and _",
+    code: ProblemCode::InvalidName,
+};
+
+const OPAQUE: TextRule = TextRule {
+    what: "an opaque text",
+    bytes_max: CURSOR_BYTES_MAX,
+    pattern: Some("^[!-~]+$"),
+    allows: is_visible_ascii,
+    fits: is_any,
+    allowed: "ASCII without spaces, as the server returned it",
+    code: ProblemCode::InvalidParameter,
+};
+
+const FREE: TextRule = TextRule {
+    what: "a text",
+    bytes_max: KEY_BYTES_MAX,
+    pattern: None,
+    allows: is_no_control,
+    fits: is_any,
+    allowed: "UTF-8 without control characters",
+    code: ProblemCode::InvalidParameter,
+};
+
+/// Defines a text that is checked when it is made.
+macro_rules! text_type {
+    ($(#[$doc:meta])* $name:ident, schema $schema:literal, rule $rule:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            const RULE: TextRule = $rule;
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidValue;
+
+            fn try_from(text: String) -> Result<Self, InvalidValue> {
+                Self::RULE.check(&text).map(|()| Self(text))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidValue;
+
+            fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                text.to_owned().try_into()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> Self {
+                text.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(&self.0)
+            }
+        }
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                Self::RULE.schema()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                $schema.into()
+            }
+        }
+    };
+}
+
+text_type! {
+    /// The name of a queue: 1 to [`NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    QueueNameText, schema "QueueName", rule TextRule { what: "the name of a queue", ..NAME }
+}
+
+text_type! {
+    /// The name of a namespace: 1 to [`NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    NamespaceText, schema "Namespace", rule TextRule { what: "the name of a namespace", ..NAME }
+}
+
+text_type! {
+    /// The name of a pool: 1 to [`POOL_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    PoolText, schema "Pool", rule TextRule {
+        what: "the name of a pool",
+        bytes_max: POOL_BYTES_MAX,
+        code: ProblemCode::InvalidParameter,
+        ..NAME
+    }
+}
+
+text_type! {
+    /// The name of a relay: 1 to [`RELAY_NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    RelayNameText, schema "RelayName", rule TextRule {
+        what: "the name of a relay",
+        bytes_max: RELAY_NAME_BYTES_MAX,
+        code: ProblemCode::InvalidParameter,
+        ..NAME
+    }
+}
+
+text_type! {
+    /// The name of a schedule: 1 to [`SCHEDULE_NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    ScheduleNameText, schema "ScheduleName", rule TextRule {
+        what: "the name of a schedule",
+        bytes_max: SCHEDULE_NAME_BYTES_MAX,
+        code: ProblemCode::InvalidParameter,
+        ..NAME
+    }
+}
+
+text_type! {
+    /// The id of a job: 26 characters, upper-case Crockford base 32.
+    JobIdText, schema "JobId", rule TextRule {
+        what: "the id of a job",
+        bytes_max: JOB_ID_BYTES,
+        pattern: Some("^[0-7][0-9A-HJKMNP-TV-Z]{25}$"),
+        allows: is_of_ids,
+        fits: is_job_id,
+        allowed: "upper-case Crockford base 32, exactly 26",
+        code: ProblemCode::InvalidParameter,
+    }
+}
+
+text_type! {
+    /// The key of a job, unique in its queue: 1 to [`KEY_BYTES_MAX`] bytes of UTF-8 without control characters.
+    JobKey, schema "JobKey", rule TextRule { what: "the key of a job", ..FREE }
+}
+
+text_type! {
+    /// The name that a worker gives itself: 1 to [`WORKER_NAME_BYTES_MAX`] bytes of UTF-8 without control characters.
+    WorkerNameText, schema "WorkerName", rule TextRule { what: "the name of a worker", bytes_max: WORKER_NAME_BYTES_MAX, ..FREE }
+}
+
+text_type! {
+    /// What a text contains: 1 to [`FILTER_BYTES_MAX`] bytes of UTF-8 without control characters.
+    FilterText, schema "FilterText", rule TextRule { what: "a part of a text", bytes_max: FILTER_BYTES_MAX, ..FREE }
+}
+
+text_type! {
+    /// An attribute, as `NAME=VALUE`.
+    AttributeText, schema "Attribute", rule TextRule {
+        what: "an attribute",
+        bytes_max: ATTRIBUTE_NAME_BYTES_MAX + 1 + ATTRIBUTE_VALUE_BYTES_MAX,
+        pattern: Some("^[^:=][^=]*="),
+        allows: is_no_control,
+        fits: is_attribute,
+        allowed: "UTF-8 without control characters, as NAME=VALUE",
+        code: ProblemCode::InvalidParameter,
+    }
+}
+
+impl AttributeText {
+    /// Its name and its value.
+    #[must_use]
+    pub fn parts(&self) -> (&str, &str) {
+        self.0.split_once('=').unwrap_or((&self.0, ""))
+    }
+}
+
+text_type! {
+    /// A lease of a job, as a reserve call returned it. Opaque; at most [`LEASE_BYTES_MAX`] bytes.
+    LeaseText, schema "Lease", rule TextRule { what: "a lease", bytes_max: LEASE_BYTES_MAX, ..OPAQUE }
+}
+
+text_type! {
+    /// The place where a list continues, as `next` of the page before. Opaque.
+    CursorText, schema "Cursor", rule TextRule { what: "a cursor", ..OPAQUE }
+}
+
+text_type! {
+    /// An `Idempotency-Key`: 1 to [`IDEMPOTENCY_KEY_BYTES_MAX`] bytes of ASCII without spaces.
+    IdempotencyKey, schema "IdempotencyKey", rule TextRule {
+        what: "an Idempotency-Key",
+        bytes_max: IDEMPOTENCY_KEY_BYTES_MAX,
+        allowed: "ASCII without spaces",
+        ..OPAQUE
+    }
+}
+
+/// An error shows no longer key.
+const SHOWN_KEY_BYTES_MAX: usize = 64;
+
+/// How a path names a job: by its id, or by its key as `key:KEY`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobPath {
+    /// Any job.
+    Id(JobIdText),
+    /// A job with a key.
+    Key(JobKey),
+}
+
+impl JobPath {
+    /// The segment of a path that stands for the key in the query: `jobs/-?key=…`.
+    pub const KEY_IN_QUERY: &'static str = "-";
+
+    /// Reads a segment of a path and the parameter `key` of the query, both decoded.
+    ///
+    /// # Errors
+    /// The segment is neither an id nor `key:KEY` nor `-` with a key in the query.
+    pub fn parse(segment: &str, key_in_query: Option<&str>) -> Result<Self, InvalidValue> {
+        match (segment, key_in_query) {
+            (Self::KEY_IN_QUERY, Some(key)) => key.parse().map(Self::Key),
+            (Self::KEY_IN_QUERY, None) => Err(InvalidValue::new(
+                "the path has - for a job: add its key to the query, as ?key=KEY",
+            )),
+            (_, Some(_)) => Err(InvalidValue::new(
+                "the query has a key, but the path names a job; write jobs/-?key=KEY",
+            )),
+            (segment, None) => match segment.strip_prefix("key:") {
+                Some(key) => key.parse().map(Self::Key),
+                None => segment
+                    .parse()
+                    .map(Self::Id)
+                    .map_err(|_: InvalidValue| not_an_id(segment)),
+            },
+        }
+    }
+}
+
+fn not_an_id(segment: &str) -> InvalidValue {
+    let is_short = segment.len() <= SHOWN_KEY_BYTES_MAX;
+    let hint = match segment.parse::<JobKey>() {
+        Ok(key) if is_short => format!("did you mean key:{key}?"),
+        _ => "for a job with a key write key:KEY".to_owned(),
+    };
+    let what = JobIdText::RULE.describe();
+    InvalidValue::new(format!("the id of a job must be {what}; {hint}"))
+}
+
+impl fmt::Display for JobPath {
+    /// The text that [`JobPath::parse`] reads, not percent-encoded.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(out),
+            Self::Key(key) => write!(out, "key:{key}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

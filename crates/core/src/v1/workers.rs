@@ -1,0 +1,51 @@
+//! Lists of workers.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::v1::values::{
+    AnswerTimestamp, CursorText, JobIdText, QueueNameText, TimestampMs, WorkerNameText,
+};
+
+/// A job that a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerJob {
+    /// Its id.
+    pub id: JobIdText,
+    /// Its queue.
+    pub queue: QueueNameText,
+    /// The number of the attempt.
+    pub attempt: u32,
+    /// Since when the worker holds it.
+    #[schema(value_type = AnswerTimestamp)]
+    pub since: TimestampMs,
+    /// When its lease ends.
+    #[schema(value_type = AnswerTimestamp)]
+    pub lease_until: TimestampMs,
+}
+
+/// A worker that has given its name in a reserve call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerView {
+    /// Its name.
+    pub worker: WorkerNameText,
+    /// The queues that it has asked for.
+    pub queues: Vec<QueueNameText>,
+    /// Whether it waits for jobs now.
+    pub waits: bool,
+    /// When its last reserve call ended; now while one waits.
+    #[schema(value_type = AnswerTimestamp)]
+    pub seen_at: TimestampMs,
+    /// The jobs that it holds, longest first: up to 100 for each server that it talks to, those that it holds for the longest time.
+    pub jobs: Vec<WorkerJob>,
+}
+
+/// A page of the workers of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerListPage {
+    /// The workers, by name.
+    pub items: Vec<WorkerView>,
+    /// The cursor of the next page; `null` at the end of the list.
+    #[schema(required = true)]
+    pub next: Option<CursorText>,
+}
