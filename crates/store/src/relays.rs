@@ -15,6 +15,9 @@ use crate::table_set::{RevisionTable, TableSetOutcome};
 /// The field with the last revision.
 const LAST_REVISION: &str = "#";
 
+/// About how many entries of other namespaces one call passes over.
+const PASSED: u16 = 500;
+
 const TABLE: RevisionTable<'static> = RevisionTable {
     key: keys::RELAYS,
     listed: 0,
@@ -133,6 +136,34 @@ impl Relays {
             }
         }
         Ok(rows)
+    }
+
+    /// The relays of a namespace. A relay that is set or removed meanwhile may be missing.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn of(
+        &self,
+        namespace: &Namespace,
+    ) -> Result<BTreeMap<RelayKey, StoredRelay>, StoreError> {
+        let (mut relays, mut cursor) = (BTreeMap::new(), 0_u64);
+        loop {
+            let mut scan = redis::cmd("HSCAN");
+            scan.arg(keys::RELAYS).arg(cursor);
+            scan.arg("MATCH").arg(format!("{namespace}/?*"));
+            scan.arg("COUNT").arg(PASSED);
+            let (next, fields): (u64, Vec<(Vec<u8>, Vec<u8>)>) =
+                self.store.large_command(&scan).await?;
+            let own = fields.iter().filter_map(|(field, text)| {
+                let field = str::from_utf8(field).ok()?;
+                Some((RelayKey::parse(field)?, StoredRelay::read(text)))
+            });
+            relays.extend(own);
+            if next == 0 {
+                return Ok(relays);
+            }
+            cursor = next;
+        }
     }
 
     /// The last revision of the table.

@@ -173,3 +173,65 @@ async fn keys_of_another_namespace_cost_nothing() {
     assert_eq!(left, 3, "a key that is gone no longer counts");
     stack.finish().await;
 }
+
+/// Stores relays as `PUT` does, each with a last error of this length.
+fn add_relays(connection: &mut redis::Connection, namespace: &str, relays: usize, error: usize) {
+    let config = json!({
+        "source": {"kind": "queue", "queue": "orders"},
+        "sink": {"kind": "webhook", "url": "https://a.example/hooks"},
+    });
+    let error = json!({"text": "x".repeat(error), "at": "2026-01-01T00:00:00.000Z"});
+    let status = json!({"state": "failing", "since": null, "last_error": error});
+    let mut add = redis::pipe();
+    for number in 0..relays {
+        let relay = format!("{namespace}/r{number:05}");
+        let (set, report) = (
+            format!("1.00000000 {config}"),
+            format!("1.00000000 1 2 1 {status}"),
+        );
+        add.hset("tg:relays", &relay, set).ignore();
+        add.hset("tg:{tg:relays}:reports", &relay, report).ignore();
+    }
+    let () = add.query(connection).unwrap();
+}
+
+/// The bytes that Redis has sent.
+fn sent_bytes(connection: &mut redis::Connection) -> u64 {
+    let stats: String = redis::cmd("INFO").arg("stats").query(connection).unwrap();
+    let bytes = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("total_net_output_bytes:"));
+    bytes.unwrap().trim().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_list_of_relays_reads_those_of_its_namespace() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let mut connection = connection(&stack);
+    add_relays(&mut connection, "crowd", 20_000, 10);
+    add_relays(&mut connection, "shop", 3, 10);
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let before = sent_bytes(&mut connection);
+    let (relays, pages) = walk(&client, "/relays?limit=100").await;
+    let sent = sent_bytes(&mut connection) - before;
+    print_figure(&format!("3 relays beside 20,000: {sent} bytes from Redis"));
+    assert_eq!((relays.len(), pages), (3, 1));
+    assert!(sent < 100_000, "{sent}");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_page_of_relays_is_bounded_with_their_states() {
+    const RELAYS: usize = 1000;
+    let stack = Stack::builder().pumps(0).start().await;
+    add_relays(&mut connection(&stack), "shop", RELAYS, 1000);
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let page = client.get("/relays?limit=1000").await.expect(200);
+    assert!(page.body.len() < (1 << 20) + 1000, "{}", page.body.len());
+    let (relays, pages) = walk(&client, "/relays?limit=1000").await;
+    let names: BTreeSet<_> = relays.iter().map(|it| it["name"].to_string()).collect();
+    assert_eq!((relays.len(), names.len(), pages), (RELAYS, RELAYS, 2));
+    let error = &relays[RELAYS - 1]["status"]["last_error"]["text"];
+    assert_eq!(error.as_str().map(str::len), Some(1000));
+    stack.finish().await;
+}

@@ -27,15 +27,17 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
     let share = unread::share_of_page(&request.app.exchange.unread)?;
     let relays = &request.app.engine.relays;
-    let rows = relays.all().await.map_err(EngineError::from)?;
-    let own = rows.by_key.iter().filter(|(key, _)| {
-        key.namespace == request.namespace && after.is_none_or(|after| *key.name > *after)
-    });
-    let shown = own.filter_map(|(key, stored)| {
+    let own = relays.of(&request.namespace).await;
+    let own = own.map_err(EngineError::from)?;
+    let behind = own
+        .iter()
+        .filter(|(key, _)| after.is_none_or(|after| *key.name > *after));
+    let shown = behind.filter_map(|(key, stored)| {
         let read = ReadRelay::from(stored);
         details(key, read.config.ok()?, read.revision?, None)
     });
-    let (mut items, has_more) = page_of(shown, usize::from(query.limit.get()));
+    let limit = usize::from(query.limit.get());
+    let (mut items, others_follow) = page_of(shown, limit);
     let keys = items.iter().map(|item| RelayKey {
         namespace: request.namespace.clone(),
         name: item.name.as_str().to_owned(),
@@ -44,6 +46,9 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     for (item, report) in items.iter_mut().zip(reports.map_err(EngineError::from)?) {
         item.status = relay_status(&item.config, &item.revision, report.as_ref());
     }
+    // The last errors in the statuses may take the page beyond its size.
+    let (items, is_cut) = page_of(items.into_iter(), limit);
+    let has_more = others_follow || is_cut;
     let last = items.last().filter(|_| has_more);
     let next = last.map(|last| last.name.as_str().parse());
     let answer = RelayListPage {
