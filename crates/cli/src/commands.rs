@@ -6,8 +6,8 @@ mod schedules;
 use serde_json::json;
 use tidegate::api::keys::CreateKeyBody;
 use tidegate::{
-    Change, Client, IfRunning, JobFilter, JobHandle, JobResult, Policy, ProblemCode, PurgeState,
-    QueueHandle, Respawn, State,
+    Change, Client, IfRunning, JobFilter, JobHandle, JobResult, JobState, Policy, ProblemCode,
+    PurgeState, QueueHandle, Respawn,
 };
 
 use crate::arguments::ApiCommand;
@@ -52,7 +52,7 @@ pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
             limit,
         }) => {
             let filter = JobFilter {
-                state: Some(State::Dead),
+                state: Some(JobState::Dead),
                 error_contains: error,
                 ..JobFilter::default()
             };

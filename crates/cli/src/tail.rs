@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use clap::Args;
 use tidegate::api::values::{CursorText, PageSize};
-use tidegate::{Client, CursorGuard, DurationMs, Error, JobDetails, JobFilter, QueueHandle, State};
+use tidegate::{
+    Client, CursorGuard, DurationMs, Error, JobDetails, JobFilter, JobState, QueueHandle,
+};
 use tidegate_visible_text::escape;
 
 use crate::arguments::filter::FilterArguments;
@@ -49,7 +51,7 @@ pub(crate) struct TailArguments {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct TailEntry {
     id: String,
-    state: State,
+    state: JobState,
     attempt: u32,
     failures: u32,
     losses: u32,
@@ -187,13 +189,7 @@ fn line(job: &JobDetails) -> String {
     let ended = last.map(|entry| entry.ended_at);
     let time = job.lease_until.or(job.run_at).or(ended);
     let time = time.unwrap_or(job.created_at);
-    let state = match job.state {
-        State::Delayed => "delayed",
-        State::Ready => "ready",
-        State::Leased => "leased",
-        State::Dead => "dead",
-        State::Done => "done",
-    };
+    let state = job.state.as_str();
     let key = job.key.as_ref().map_or("-", |key| key.as_str());
     let error = last.and_then(|entry| entry.error.as_ref());
     let error = error.map_or_else(String::new, |error| escape(error.as_str()).into_owned());

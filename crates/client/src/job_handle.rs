@@ -12,9 +12,8 @@ use tidegate_core::v1::job::{
 };
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::publish::{PublishResult, PublishedJob};
-use tidegate_core::v1::values::{
-    DurabilityLevel, IfRunningOption, JobPath, QueueNameText, StateName, TimestampMs,
-};
+use tidegate_core::v1::values::{DurabilityLevel, JobPath, QueueNameText, TimestampMs};
+use tidegate_core::{IfRunning, JobState};
 
 use crate::client::Client;
 use crate::error::{Error, RepeatSafety};
@@ -34,7 +33,7 @@ pub enum CancelResult {
     /// The job is deleted. It had this state.
     Cancelled {
         /// The state before.
-        was: StateName,
+        was: JobState,
     },
     /// A worker holds the job, and nothing was changed.
     Running,
@@ -68,7 +67,7 @@ impl JobHandle {
     /// # Errors
     /// Those of requests. A job that is not there is no error.
     pub async fn cancel(&self) -> Result<CancelResult, Error> {
-        self.cancel_even_if_running(IfRunningOption::Refuse).await
+        self.cancel_even_if_running(IfRunning::Refuse).await
     }
 
     /// Deletes the job. `if_running` says what happens if a worker holds it.
@@ -77,7 +76,7 @@ impl JobHandle {
     /// Those of requests. A job that is not there is no error.
     pub async fn cancel_even_if_running(
         &self,
-        if_running: IfRunningOption,
+        if_running: IfRunning,
     ) -> Result<CancelResult, Error> {
         let answer = match self.cancel_outcome(if_running).await {
             Ok(answer) => answer,
@@ -102,14 +101,11 @@ impl JobHandle {
     ///
     /// # Errors
     /// Those of requests: `job_not_found`, `job_running`.
-    pub async fn cancel_outcome(&self, if_running: IfRunningOption) -> Result<CancelAnswer, Error> {
+    pub async fn cancel_outcome(&self, if_running: IfRunning) -> Result<CancelAnswer, Error> {
         let mut path = self.job_path("");
         path.push(if path.contains('?') { '&' } else { '?' });
-        path.push_str(match if_running {
-            IfRunningOption::Refuse => "running=refuse",
-            IfRunningOption::Ask => "running=ask",
-            IfRunningOption::Revoke => "running=revoke",
-        });
+        path.push_str("running=");
+        path.push_str(if_running.as_str());
         let call = HttpCall::new(Method::DELETE, path);
         self.send(call).await?.json()
     }
@@ -202,7 +198,7 @@ pub struct PublishedHandle {
     /// What the publish did.
     pub outcome: PublishResult,
     /// The state of the job then.
-    pub state: StateName,
+    pub state: JobState,
     /// When it is due next. `None` if it is done, or a worker holds it and it will not run again.
     pub run_at: Option<TimestampMs>,
     /// What has stored it.

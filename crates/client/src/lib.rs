@@ -33,17 +33,14 @@ pub use worker::{
     RunningJob as Job, Worker, WorkerRun,
 };
 
-pub use tidegate_core::v1 as api;
+pub use tidegate_core::schedule::{CatchUp, Overlap};
 pub use tidegate_core::v1::job::{ChangeBody as Change, JobDetails, JobFilter};
 pub use tidegate_core::v1::problem::{AppliedState as Applied, Problem, ProblemCode};
 pub use tidegate_core::v1::publish::PublishResult as Outcome;
 pub use tidegate_core::v1::queue::{PolicyBody as Policy, PurgeState, RespawnBody as Respawn};
 pub use tidegate_core::v1::retry::RetryPolicyBody as RetryPolicy;
-pub use tidegate_core::v1::schedule::{
-    CatchUpOption as CatchUp, OverlapOption as Overlap, ScheduleConfig as Schedule,
-    ScheduleDetails, ScheduleJob,
-};
+pub use tidegate_core::v1::schedule::{ScheduleConfig as Schedule, ScheduleDetails, ScheduleJob};
 pub use tidegate_core::v1::values::{
-    DurabilityLevel as Durability, DurationMs, IfExistsOption as IfExists,
-    IfRunningOption as IfRunning, StateName as State, TimestampMs as Timestamp,
+    DurabilityLevel as Durability, DurationMs, TimestampMs as Timestamp,
 };
+pub use tidegate_core::{IfExists, IfRunning, JobState, Scope, v1 as api};

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tidegate::{CallError, Client, Fail, Job, JobReply, State, Task, Worker};
+use tidegate::{CallError, Client, Fail, Job, JobReply, JobState, Task, Worker};
 use tidegate_testkit::{NativeClient, Stack};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -89,7 +89,7 @@ async fn a_call_returns_the_reply_or_why_there_is_none() {
     let CallError::TimedOut { job } = late else {
         panic!("{late}");
     };
-    assert_eq!(job.show().await.unwrap().state, State::Leased);
+    assert_eq!(job.show().await.unwrap().state, JobState::Leased);
 
     // A worker that starts later than the call does not matter, and a cancel ends the wait.
     drop(stop);

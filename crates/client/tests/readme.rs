@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use tidegate::State;
+use tidegate::JobState;
 use tidegate::testing::Server;
 use tidegate_testkit::start_redis;
 
@@ -56,7 +56,7 @@ async fn the_example_runs() {
     let output = ran.await.unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("is due at"));
-    assert_eq!(job.show().await.unwrap().state, State::Done);
+    assert_eq!(job.show().await.unwrap().state, JobState::Done);
     let jobs = client
         .queue("close-unpaid")
         .unwrap()

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::name::{InvalidName, Namespace};
 
 /// The length of the id of an API key, in bytes.
@@ -16,16 +19,19 @@ pub struct ApiKeyId([u8; API_KEY_ID_BYTES]);
 #[error("the id of an API key has {API_KEY_ID_BYTES} characters of 0-9 and A-Z")]
 pub struct InvalidApiKeyId;
 
-/// What an API key may be used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// What an API key allows.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// To publish jobs, and to change and cancel them.
+    /// Publish jobs; change, promote and cancel them; show jobs by their keys.
     Publish,
-    /// To reserve jobs and to report how they ended.
+    /// Reserve jobs, and ack, fail, touch and release them.
     Consume,
-    /// To read payloads, results, lists and statistics.
+    /// Show jobs, payloads, queues, relays and lists.
     Read,
-    /// To change queues and to create keys.
+    /// Change policies, relays and API keys, act on many jobs, purge and delete queues.
     Admin,
 }
 

@@ -8,6 +8,7 @@
 //! milliseconds since 1970 on the clock of Redis.
 
 mod api_key;
+mod choices;
 pub mod codec;
 mod extension;
 pub mod hash_slot;
@@ -27,6 +28,7 @@ mod timer_slot;
 pub mod v1;
 
 pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, Scope, Scopes};
+pub use choices::{IfExists, IfRunning};
 pub use extension::{
     KEY_HASH_BYTES, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays, RetrySteps,
 };

@@ -1,18 +1,25 @@
-//! The states of a job and their numbers in a record.
+//! The states of a job, their names and their numbers in a record.
 
-/// The state of a job. See [`crate::lifecycle`] for the transitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+// [`crate::lifecycle`] has the transitions.
+/// The state of a job.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum JobState {
     /// Not due yet.
     Delayed = 1,
-    /// Can be consumed now.
+    /// Due, and waiting for a worker.
     Ready = 2,
-    /// Held by a consumer until it acknowledges the job or the lease expires.
+    /// Held by a worker.
     Leased = 3,
-    /// In the dead-letter queue: no tries left. It stays until it is respawned, cancelled or purged.
+    /// In the dead letter.
     Dead = 4,
-    /// Finished, and kept for a while with its key: a job of the native API that is to be retained.
+    /// Finished, and retained with its key.
     Done = 5,
 }
 
@@ -32,7 +39,7 @@ impl JobState {
         Self::ALL.into_iter().find(|state| *state as u8 == number)
     }
 
-    /// The name of this state in counts, metrics and replies.
+    /// The name of this state, as in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

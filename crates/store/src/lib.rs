@@ -73,8 +73,8 @@ pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
 pub use relays::{RelayKey, RelayRows, Relays, StoredRelay};
 pub use relays_report::{NewRelayReport, RELAY_REPORT_TTL, StoredRelayReport};
 pub use schedules::{
-    BadDefinition, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleOverlap,
-    SchedulePage, ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules, StoredSchedule,
+    BadDefinition, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, SchedulePage,
+    ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules, StoredSchedule,
 };
 pub use server_buckets::ServerBuckets;
 pub use server_figures::ServerFigures;
@@ -88,14 +88,14 @@ pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
     AckOutcome, AckRequest, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
-    FailOutcome, FailRequest, IdempotencyKey, IfExists, IfRunning, InvalidPosition, JobChange,
-    JobEnd, JobReference, JobSelection, JobSurroundings, JobsBefore, KeyedJob, KeyedJobState,
-    KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LIST_HINTS_MAX, LOAD_HINTS_MAX,
-    LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue,
-    LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX,
-    PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, PublishedTicks,
-    QueuePage, QueuePosition, ReleaseOutcome, ReserveOptions, ReservedJobs, Roster,
-    SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, Stats,
-    SweepOutcome, TickOutcome, TickPublish, TouchOutcome,
+    FailOutcome, FailRequest, IdempotencyKey, InvalidPosition, JobChange, JobEnd, JobReference,
+    JobSelection, JobSurroundings, JobsBefore, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish,
+    KeyedResult, KeyedTerms, LIST_HINTS_MAX, LOAD_HINTS_MAX, LeaseLength, LeaseOutcome, LeasedJob,
+    ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
+    MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob,
+    PromoteOutcome, PublishOutcome, PublishedJobs, PublishedTicks, QueuePage, QueuePosition,
+    ReleaseOutcome, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX,
+    ScheduleTick, SchedulesDue, ServerLeaders, Stats, SweepOutcome, TickOutcome, TickPublish,
+    TouchOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

@@ -105,7 +105,7 @@ async fn use_queue(
                     let cancelled = went_well(
                         "cancel",
                         store
-                            .cancel(&queue, *id, tidegate_store::IfRunning::Refuse)
+                            .cancel(&queue, *id, tidegate_core::IfRunning::Refuse)
                             .await,
                     );
                     if matches!(cancelled, CancelOutcome::Done { .. }) {

@@ -10,12 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use tidegate_core::{Failures, JobState, KeyHash, NativeOptions, NewJob, QueueKey, RetryPolicy};
+use tidegate_core::{
+    Failures, IfExists, IfRunning, JobState, KeyHash, NativeOptions, NewJob, QueueKey, RetryPolicy,
+};
 use tidegate_core::{RecordExtension, RetryDelays, RetrySteps};
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, IfExists, IfRunning, JobChange, KeyedJob,
-    KeyedPublish, KeyedTerms, LeaseOutcome, LeasedJob, LoadSlotOutcome, MoveDueOutcome, NewDue,
-    Store, StoreConfig, SweepOutcome,
+    AckRequest, AfterFailure, Claim, FailRequest, JobChange, KeyedJob, KeyedPublish, KeyedTerms,
+    LeaseOutcome, LeasedJob, LoadSlotOutcome, MoveDueOutcome, NewDue, Store, StoreConfig,
+    SweepOutcome,
 };
 use tidegate_testkit::{RedisOptions, consistency, print_figure};
 

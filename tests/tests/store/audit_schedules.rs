@@ -1,9 +1,8 @@
 //! The auditor compares definitions of schedules with the ticks in buckets.
 
 use tidegate_core::Namespace;
-use tidegate_store::{
-    AuditFinding, ScheduleKey, ScheduleOverlap, SchedulesDue, StoreError, TableSetOutcome,
-};
+use tidegate_core::schedule::Overlap;
+use tidegate_store::{AuditFinding, ScheduleKey, SchedulesDue, StoreError, TableSetOutcome};
 
 use crate::audit::audit;
 use crate::fixture::{START, StoreFixture, TOKEN, fixture};
@@ -30,7 +29,7 @@ async fn bucket_with(names: &[&str]) -> StoreFixture {
         if *name == "ended" {
             times.ends_at_ms = Some(START);
         }
-        let hourly = definition(times, ScheduleOverlap::Keep, &native("x", None));
+        let hourly = definition(times, Overlap::Keep, &native("x", None));
         let (schedules, key) = (f.store.at(START + 1).schedules(), key(name));
         let set = schedules.set(&key, &f.queue, &hourly, None).await;
         assert!(matches!(set.unwrap(), TableSetOutcome::Done(_)));

@@ -60,7 +60,7 @@ async fn a_job_that_was_acked_cancelled_or_replaced_while_the_clock_was_ahead_is
     );
     assert_eq!(
         ahead
-            .cancel(&f.queue, cancelled, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, cancelled, tidegate_core::IfRunning::Refuse)
             .await
             .unwrap(),
         CancelOutcome::AlreadyGone

@@ -92,7 +92,7 @@ async fn a_full_server_refuses_new_jobs_and_executes_the_other_verbs() {
     let _ = f.store.ack(&f.queue, ids[0], None).await.unwrap();
     let cancelled = f
         .store
-        .cancel(&f.queue, ids[19], tidegate_store::IfRunning::Refuse)
+        .cancel(&f.queue, ids[19], tidegate_core::IfRunning::Refuse)
         .await
         .unwrap();
     assert_eq!(

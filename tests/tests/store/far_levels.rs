@@ -146,7 +146,7 @@ async fn stale_hints_of_high_levels_are_dropped() {
         let _ = f
             .store
             .at(START)
-            .cancel(&f.queue, id, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, id, tidegate_core::IfRunning::Refuse)
             .await
             .unwrap();
     }

@@ -1,9 +1,9 @@
 //! A server at `maxmemory`: what may still be written there does not make its data larger.
 
-use tidegate_core::{Namespace, QueueKey, RetryDelays, RetryPolicy, RetrySteps};
+use tidegate_core::{IfExists, Namespace, QueueKey, RetryDelays, RetryPolicy, RetrySteps};
 use tidegate_store::{
-    AfterFailure, Claim, FailOutcome, FailRequest, IfExists, LeasedJob, POLL_QUEUES_MAX, RelayKey,
-    Store, TableSetOutcome,
+    AfterFailure, Claim, FailOutcome, FailRequest, LeasedJob, POLL_QUEUES_MAX, RelayKey, Store,
+    TableSetOutcome,
 };
 use tidegate_testkit::{RedisControl, print_figure};
 

@@ -35,7 +35,7 @@ async fn live_job_behind_stale_hints(peek_first: bool) {
     for id in ids {
         assert!(matches!(
             store
-                .cancel(&f.queue, id, tidegate_store::IfRunning::Refuse)
+                .cancel(&f.queue, id, tidegate_core::IfRunning::Refuse)
                 .await
                 .unwrap(),
             CancelOutcome::Done { .. }
@@ -59,7 +59,7 @@ async fn far_jobs_become_due_and_cancelled_ones_do_not() {
     let _ = f
         .store
         .at(START)
-        .cancel(&f.queue, cancelled, tidegate_store::IfRunning::Refuse)
+        .cancel(&f.queue, cancelled, tidegate_core::IfRunning::Refuse)
         .await
         .unwrap();
     let moved = f.move_due(START + hour - 1).await;
@@ -208,7 +208,7 @@ async fn a_list_with_only_stale_hints_is_deleted() {
             .unwrap();
         for id in ids {
             let _ = store
-                .cancel(&f.queue, id, tidegate_store::IfRunning::Refuse)
+                .cancel(&f.queue, id, tidegate_core::IfRunning::Refuse)
                 .await
                 .unwrap();
         }

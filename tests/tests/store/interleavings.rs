@@ -182,7 +182,7 @@ impl InterleavedRun<'_> {
         for _ in 0..calls {
             let cancelled = self
                 .store()
-                .cancel(&self.fixture.queue, id, tidegate_store::IfRunning::Refuse)
+                .cancel(&self.fixture.queue, id, tidegate_core::IfRunning::Refuse)
                 .await
                 .unwrap();
             if matches!(cancelled, CancelOutcome::Done { .. }) {

@@ -3,12 +3,12 @@
 mod results;
 mod runs;
 
-use tidegate_core::RecordExtension;
+use tidegate_core::{IfExists, IfRunning, RecordExtension};
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AckOutcome, AckRequest, CancelOutcome, Claim, IdempotencyKey, IfExists, IfRunning, JobChange,
-    KeyedJob, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LeasedJob, NewDue,
-    PromoteOutcome, ReleaseOutcome,
+    AckOutcome, AckRequest, CancelOutcome, Claim, IdempotencyKey, JobChange, KeyedJob,
+    KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LeasedJob, NewDue, PromoteOutcome,
+    ReleaseOutcome,
 };
 
 use crate::fixture::{START, StoreFixture, fixture, job};

@@ -72,7 +72,7 @@ async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
         assert_eq!(released, ReleaseOutcome::Done);
     }
     let cancelled = store
-        .cancel(&queue, ids[2][0], tidegate_store::IfRunning::Refuse)
+        .cancel(&queue, ids[2][0], tidegate_core::IfRunning::Refuse)
         .await
         .unwrap();
     assert!(matches!(cancelled, CancelOutcome::Done { .. }));
@@ -233,7 +233,7 @@ async fn a_wrong_count_does_not_close_a_lane_and_stale_hints_do_not_keep_it_open
         let cancelled = f
             .store
             .at(START)
-            .cancel(&f.queue, id, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, id, tidegate_core::IfRunning::Refuse)
             .await
             .unwrap();
         assert!(matches!(cancelled, CancelOutcome::Done { .. }));

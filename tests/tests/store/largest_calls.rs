@@ -234,7 +234,7 @@ async fn the_largest_calls_of_the_wire_leave_the_data_consistent() {
     // As many stale hints as one call drops.
     for id in &ids[..300] {
         let _ = store
-            .cancel(&f.queue, *id, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, *id, tidegate_core::IfRunning::Refuse)
             .await
             .unwrap();
     }

@@ -8,13 +8,13 @@ mod timers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    JobId, JobState, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
-    RetryPolicy, RetrySteps,
+    IfExists, IfRunning, JobId, JobState, KeyHash, NativeOptions, NewJob, QueueKey,
+    RecordExtension, RetryDelays, RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, IfExists, IfRunning, JobChange,
-    JobSelection, KeyedJob, KeyedPublish, KeyedTerms, LIST_HINTS_MAX, LeasedJob, ListPosition,
-    ListedJob, NewDue, PUBLISH_JOBS_MAX, ReleaseOutcome, Store,
+    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, JobChange, JobSelection, KeyedJob,
+    KeyedPublish, KeyedTerms, LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, NewDue,
+    PUBLISH_JOBS_MAX, ReleaseOutcome, Store,
 };
 use tidegate_testkit::print_figure;
 

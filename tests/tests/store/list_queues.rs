@@ -70,7 +70,7 @@ async fn stale_and_expired_hints_at_the_head_do_not_count_as_the_oldest() {
     f.publish(START + 50, job("live")).await;
     let _ = f
         .store
-        .cancel(&f.queue, cancelled, tidegate_store::IfRunning::Refuse)
+        .cancel(&f.queue, cancelled, tidegate_core::IfRunning::Refuse)
         .await
         .unwrap();
     let all = listed(&f, START + 350).await;
@@ -84,7 +84,7 @@ async fn stale_and_expired_hints_at_the_head_do_not_count_as_the_oldest() {
     for id in &ids[..19] {
         let _ = f
             .store
-            .cancel(&f.queue, *id, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, *id, tidegate_core::IfRunning::Refuse)
             .await
             .unwrap();
     }
@@ -129,7 +129,7 @@ async fn many_queues_are_listed_in_bounded_and_cheap_pages() {
         for id in &ids[..5] {
             let _ = f
                 .store
-                .cancel(&queue, *id, tidegate_store::IfRunning::Refuse)
+                .cancel(&queue, *id, tidegate_core::IfRunning::Refuse)
                 .await
                 .unwrap();
         }

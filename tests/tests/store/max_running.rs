@@ -1,9 +1,7 @@
 //! The limit on the number of leased jobs, in the scripts: how many a reserve takes, and who is rung when leases end.
 
-use tidegate_core::{Job, NativeOptions, NewJob, RetryPolicy};
-use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, IfExists, IfRunning, LeasedJob, ReserveOptions,
-};
+use tidegate_core::{IfExists, IfRunning, Job, NativeOptions, NewJob, RetryPolicy};
+use tidegate_store::{AckRequest, AfterFailure, Claim, FailRequest, LeasedJob, ReserveOptions};
 use tidegate_testkit::consistency;
 
 use crate::audit::audit;

@@ -185,7 +185,7 @@ impl ModelRun<'_> {
         };
         let cancelled = self
             .store()
-            .cancel(&queue, id, tidegate_store::IfRunning::Refuse)
+            .cancel(&queue, id, tidegate_core::IfRunning::Refuse)
             .await
             .unwrap();
         let was = self.model.live(id).map(|life| life.state);

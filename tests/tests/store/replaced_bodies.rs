@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tidegate_core::RecordExtension;
+use tidegate_core::{IfExists, RecordExtension};
 use tidegate_core::{KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AuditEvent, AuditOptions, ChangeOutcome, IfExists, JobChange, KeyedJob, KeyedOutcome,
-    KeyedPublish, KeyedTerms, NewDue,
+    AuditEvent, AuditOptions, ChangeOutcome, JobChange, KeyedJob, KeyedOutcome, KeyedPublish,
+    KeyedTerms, NewDue,
 };
 use tidegate_testkit::{consistency, print_figure};
 use tokio_util::sync::CancellationToken;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_core::schedule::Overlap;
 use tidegate_core::{Namespace, QueueKey};
 use tidegate_store::{
-    KeyedOutcome, LoadSlotOutcome, ScheduleKey, ScheduleOverlap, SchedulesDue, TableSetOutcome,
-    TickOutcome, TickPublish,
+    KeyedOutcome, LoadSlotOutcome, ScheduleKey, SchedulesDue, TableSetOutcome, TickOutcome,
+    TickPublish,
 };
 use tidegate_testkit::consistency;
 
@@ -15,7 +16,7 @@ use crate::schedules::{MINUTE, each_minute, key, publish_of};
 impl StoreFixture {
     /// Sets schedules of this namespace, each minute, on one queue.
     async fn set_schedules(&self, namespace: &str, schedules: usize) {
-        let daily = each_minute(ScheduleOverlap::Allow, "a");
+        let daily = each_minute(Overlap::Allow, "a");
         let queue = QueueKey::try_from(&*format!("{namespace}/orders")).unwrap();
         for number in 0..schedules {
             let key = ScheduleKey {
@@ -35,7 +36,7 @@ impl StoreFixture {
         let SchedulesDue::Some { ticks, .. } = due else {
             panic!("the test leads the bucket");
         };
-        let daily = each_minute(ScheduleOverlap::Allow, "a");
+        let daily = each_minute(Overlap::Allow, "a");
         let publishes = ticks.iter().map(|tick| {
             let queue = format!("{}/orders", tick.key.namespace);
             publish_of(tick, &QueueKey::try_from(&*queue).unwrap(), &daily)
@@ -109,7 +110,7 @@ async fn the_ticks_of_a_call_are_published_in_one_script_call() {
 #[tokio::test]
 async fn a_schedule_runs_again_after_the_clock_was_set_back() {
     let f = fixture().await;
-    let daily = each_minute(ScheduleOverlap::Allow, "a");
+    let daily = each_minute(Overlap::Allow, "a");
     f.set_schedule(START + 1, &daily).await;
     let ahead_ms = START + 60 * MINUTE;
     assert_eq!(f.ticks(ahead_ms).await.0.len(), 1);

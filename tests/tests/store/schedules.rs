@@ -1,12 +1,12 @@
 //! Ticks of schedules: each is published once, by the definition that counts.
 
 use serde_json::value::RawValue;
-use tidegate_core::schedule::CatchUpRule;
+use tidegate_core::schedule::{CatchUpRule, Overlap};
 use tidegate_core::{Namespace, NativeOptions, NewJob, QueueKey, RecordExtension};
 use tidegate_store::{
     AckOutcome, Alarm, Claim, KeyedOutcome, LoadSlotOutcome, PumpVerb, ScheduleDefinition,
-    ScheduleKey, ScheduleOverlap, ScheduleTick, ScheduleTimes, SchedulesDue, TableRevision,
-    TableSetOutcome, TickOutcome, TickPublish,
+    ScheduleKey, ScheduleTick, ScheduleTimes, SchedulesDue, TableRevision, TableSetOutcome,
+    TickOutcome, TickPublish,
 };
 use tidegate_testkit::consistency;
 use tokio::time::{Duration, timeout};
@@ -52,7 +52,7 @@ pub(crate) fn native(body: &str, retain_ms: Option<u32>) -> NewJob {
 
 pub(crate) fn definition(
     times: ScheduleTimes,
-    overlap: ScheduleOverlap,
+    overlap: Overlap,
     job: &NewJob,
 ) -> ScheduleDefinition {
     let queue = QueueKey::try_from("shop/orders").unwrap();
@@ -60,7 +60,7 @@ pub(crate) fn definition(
     ScheduleDefinition::new(&queue, times, overlap, CatchUpRule::default(), job, shown)
 }
 
-pub(crate) fn each_minute(overlap: ScheduleOverlap, body: &str) -> ScheduleDefinition {
+pub(crate) fn each_minute(overlap: Overlap, body: &str) -> ScheduleDefinition {
     definition(every(MINUTE), overlap, &native(body, None))
 }
 
@@ -142,7 +142,7 @@ impl StoreFixture {
 #[tokio::test]
 async fn a_tick_is_published_once_however_many_pumps_have_read_it() {
     let f = fixture().await;
-    let daily = each_minute(ScheduleOverlap::Allow, "a");
+    let daily = each_minute(Overlap::Allow, "a");
     f.set_schedule(START + 1, &daily).await;
     assert_eq!(
         f.ticks(START + MINUTE - 1).await,
@@ -187,9 +187,9 @@ async fn a_tick_is_published_once_however_many_pumps_have_read_it() {
 async fn overlap_says_what_happens_to_a_job_that_is_not_done() {
     use KeyedOutcome::{Created, Exists, Replaced, Rerun};
     for (overlap, while_ready, while_leased, ready) in [
-        (ScheduleOverlap::Keep, Exists, Exists, vec![]),
-        (ScheduleOverlap::Replace, Replaced, Rerun, vec![]),
-        (ScheduleOverlap::Allow, Created, Created, vec!["a", "a"]),
+        (Overlap::Keep, Exists, Exists, vec![]),
+        (Overlap::Replace, Replaced, Rerun, vec![]),
+        (Overlap::Allow, Created, Created, vec!["a", "a"]),
     ] {
         let f = fixture().await;
         let daily = each_minute(overlap, "a");
@@ -224,11 +224,7 @@ async fn overlap_says_what_happens_to_a_job_that_is_not_done() {
 #[tokio::test]
 async fn a_job_that_is_done_is_not_in_the_way_while_its_result_is_kept() {
     let f = fixture().await;
-    let daily = definition(
-        every(MINUTE),
-        ScheduleOverlap::Keep,
-        &native("a", Some(3_600_000)),
-    );
+    let daily = definition(every(MINUTE), Overlap::Keep, &native("a", Some(3_600_000)));
     f.set_schedule(START + 1, &daily).await;
     for tick in 1..4 {
         let now_ms = START + tick * MINUTE;
@@ -249,10 +245,10 @@ async fn a_job_that_is_done_is_not_in_the_way_while_its_result_is_kept() {
 #[tokio::test]
 async fn the_same_times_keep_a_tick_that_is_due_and_other_times_do_not() {
     let f = fixture().await;
-    f.set_schedule(START + 1, &each_minute(ScheduleOverlap::Keep, "a"))
+    f.set_schedule(START + 1, &each_minute(Overlap::Keep, "a"))
         .await;
     let late_ms = START + MINUTE + 5;
-    let changed = each_minute(ScheduleOverlap::Keep, "b");
+    let changed = each_minute(Overlap::Keep, "b");
     let revision = f.set_schedule(late_ms, &changed).await;
     let (ticks, _) = f.ticks(late_ms).await;
     assert_eq!(
@@ -261,7 +257,7 @@ async fn the_same_times_keep_a_tick_that_is_due_and_other_times_do_not() {
         "the tick is still due"
     );
     assert_eq!(ticks[0].revision, revision.to_string().into_bytes());
-    let other = definition(every(2 * MINUTE), ScheduleOverlap::Keep, &native("c", None));
+    let other = definition(every(2 * MINUTE), Overlap::Keep, &native("c", None));
     f.set_schedule(late_ms, &other).await;
     assert_eq!(f.ticks(late_ms).await, (vec![], Some(START + 2 * MINUTE)));
     // What was read before the change publishes nothing.
@@ -273,7 +269,7 @@ async fn the_same_times_keep_a_tick_that_is_due_and_other_times_do_not() {
     paused.paused = true;
     f.set_schedule(
         late_ms,
-        &definition(paused, ScheduleOverlap::Keep, &native("c", None)),
+        &definition(paused, Overlap::Keep, &native("c", None)),
     )
     .await;
     assert_eq!(f.ticks(START + 10 * MINUTE).await, (vec![], None));
@@ -288,10 +284,10 @@ async fn the_same_times_keep_a_tick_that_is_due_and_other_times_do_not() {
 #[tokio::test]
 async fn a_job_of_an_old_definition_is_not_published() {
     let f = fixture().await;
-    let old = each_minute(ScheduleOverlap::Keep, "old");
+    let old = each_minute(Overlap::Keep, "old");
     f.set_schedule(START + 1, &old).await;
     let (ticks, _) = f.ticks(START + MINUTE).await;
-    let new = each_minute(ScheduleOverlap::Keep, "new");
+    let new = each_minute(Overlap::Keep, "new");
     f.set_schedule(START + MINUTE, &new).await;
     let published = f.publish_tick(START + MINUTE, &ticks[0], &old, None).await;
     assert_eq!(published, TickOutcome::Moved);
@@ -303,7 +299,7 @@ async fn a_job_of_an_old_definition_is_not_published() {
 #[tokio::test]
 async fn a_schedule_that_is_removed_publishes_nothing() {
     let f = fixture().await;
-    let daily = each_minute(ScheduleOverlap::Keep, "a");
+    let daily = each_minute(Overlap::Keep, "a");
     let revision = f.set_schedule(START + 1, &daily).await;
     let (ticks, _) = f.ticks(START + MINUTE).await;
     let schedules = f.store.at(START + MINUTE).schedules();
@@ -326,7 +322,7 @@ async fn a_schedule_that_is_removed_publishes_nothing() {
 #[tokio::test]
 async fn a_process_that_died_between_its_two_steps_leaves_a_hint_that_leads_to_the_definition() {
     let f = fixture().await;
-    let daily = each_minute(ScheduleOverlap::Keep, "a");
+    let daily = each_minute(Overlap::Keep, "a");
     let revision = f.set_schedule(START + 1, &daily).await;
     // As if the last step was lost.
     assert_eq!(
@@ -363,11 +359,7 @@ async fn a_process_that_died_between_its_two_steps_leaves_a_hint_that_leads_to_t
 #[tokio::test]
 async fn a_change_leaves_a_hint_even_if_the_next_tick_is_late() {
     let (f, key) = (fixture().await, key());
-    let hourly = definition(
-        every(60 * MINUTE),
-        ScheduleOverlap::Keep,
-        &native("a", None),
-    );
+    let hourly = definition(every(60 * MINUTE), Overlap::Keep, &native("a", None));
     let revision = f.set_schedule(START + 1, &hourly).await;
     let next_ms = START + 60 * MINUTE;
     assert_eq!(f.ticks(START + MINUTE).await, (vec![], Some(next_ms)));
@@ -396,7 +388,7 @@ async fn a_change_leaves_a_hint_even_if_the_next_tick_is_late() {
 #[tokio::test]
 async fn a_full_queue_leaves_a_tick_out() {
     let f = fixture().await;
-    let daily = each_minute(ScheduleOverlap::Allow, "a");
+    let daily = each_minute(Overlap::Allow, "a");
     f.set_schedule(START + 1, &daily).await;
     for (tick, outcome) in [(1, KeyedOutcome::Created), (2, KeyedOutcome::QueueFull)] {
         let now_ms = START + tick * MINUTE;
@@ -415,7 +407,7 @@ async fn a_full_queue_leaves_a_tick_out() {
 async fn a_large_payload_is_stored_outside_of_the_record() {
     let f = fixture().await;
     let body: String = (0..4000).map(|i| format!("{i},")).collect();
-    let daily = each_minute(ScheduleOverlap::Replace, &body);
+    let daily = each_minute(Overlap::Replace, &body);
     f.set_schedule(START + 1, &daily).await;
     for tick in 1..4 {
         let _ = f.run_tick(START + tick * MINUTE, &daily).await;
@@ -437,7 +429,7 @@ async fn an_earlier_tick_sends_an_alarm_and_load_slot_returns_the_first_tick() {
             LoadSlotOutcome::NotLeading => panic!("the test leads the bucket"),
         };
     assert_eq!(next_tick(START).await, None);
-    f.set_schedule(START + 20_000, &each_minute(ScheduleOverlap::Keep, "a"))
+    f.set_schedule(START + 20_000, &each_minute(Overlap::Keep, "a"))
         .await;
     let mut found = Vec::new();
     while found.len() < 2 {
@@ -465,7 +457,7 @@ async fn an_earlier_tick_sends_an_alarm_and_load_slot_returns_the_first_tick() {
 #[tokio::test]
 async fn an_audit_knows_the_keys_of_schedules_and_a_damaged_name_is_dropped() {
     let f = fixture().await;
-    let daily = each_minute(ScheduleOverlap::Keep, "a");
+    let daily = each_minute(Overlap::Keep, "a");
     f.set_schedule(START + 1, &daily).await;
     let _ = f.run_tick(START + MINUTE, &daily).await;
     f.store.lease_release(0, TOKEN).await.unwrap();
@@ -503,7 +495,7 @@ async fn an_audit_knows_the_keys_of_schedules_and_a_damaged_name_is_dropped() {
 #[tokio::test]
 async fn a_damaged_tick_is_replaced() {
     let f = fixture().await;
-    let daily = each_minute(ScheduleOverlap::Keep, "a");
+    let daily = each_minute(Overlap::Keep, "a");
     let of_schedule = format!("{PREFIX}sched:shop/daily");
     for (field, value) in [
         ("tick", &b"-5"[..]),
@@ -539,7 +531,7 @@ async fn a_damaged_tick_is_replaced() {
 #[tokio::test]
 async fn a_tick_that_is_deferred_stays_and_lets_others_pass() {
     let f = fixture().await;
-    let daily = each_minute(ScheduleOverlap::Keep, "a");
+    let daily = each_minute(Overlap::Keep, "a");
     f.set_schedule(START + 1, &daily).await;
     let (ticks, _) = f.ticks(START + MINUTE).await;
     let at = |ms| f.store.at(START + MINUTE + ms);

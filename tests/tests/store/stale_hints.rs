@@ -145,7 +145,7 @@ async fn far_hints_of_cancelled_jobs_are_dropped() {
             let _ = f
                 .store
                 .at(START)
-                .cancel(&f.queue, *id, tidegate_store::IfRunning::Refuse)
+                .cancel(&f.queue, *id, tidegate_core::IfRunning::Refuse)
                 .await
                 .unwrap();
         }

@@ -1,9 +1,9 @@
 //! The effect of each verb on a job, and on the counts of its queue.
 
 use bytes::Bytes;
-use tidegate_core::{InvalidJob, JobId, JobState, NewJob, QueueKey};
+use tidegate_core::{IfRunning, InvalidJob, JobId, JobState, NewJob, QueueKey};
 use tidegate_store::{
-    AckOutcome, CancelOutcome, ChangeOutcome, Claim, IfRunning, JobChange, NewDue, POLL_QUEUES_MAX,
+    AckOutcome, CancelOutcome, ChangeOutcome, Claim, JobChange, NewDue, POLL_QUEUES_MAX,
     ReleaseOutcome, StoreError,
 };
 

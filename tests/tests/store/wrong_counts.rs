@@ -37,7 +37,7 @@ async fn a_count_that_is_too_low_loses_no_job() {
     let _ = f
         .store
         .at(START)
-        .cancel(&f.queue, first, tidegate_store::IfRunning::Refuse)
+        .cancel(&f.queue, first, tidegate_core::IfRunning::Refuse)
         .await
         .unwrap();
     assert_eq!(f.counts().await, [0, 0, 0, 0]);

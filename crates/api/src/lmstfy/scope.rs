@@ -8,8 +8,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use tidegate_core::{InvalidName, JobId, KeyHash, Namespace, NewJob, QueueKey, QueueName};
-use tidegate_store::{IfRunning, LimitHolder};
+use tidegate_core::{
+    IfRunning, InvalidName, JobId, KeyHash, Namespace, NewJob, QueueKey, QueueName,
+};
+use tidegate_store::LimitHolder;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::ApiError;

@@ -4,11 +4,9 @@
 use std::collections::BTreeMap;
 
 use tidegate_core::v1::values::{
-    ContentType, JobAttributes, JobIdText, JobKey, JobPayload, QueueNameText, StateName,
+    ContentType, JobAttributes, JobIdText, JobKey, JobPayload, QueueNameText,
 };
-use tidegate_core::{
-    Attributes, CONTENT_TYPE_ATTRIBUTE, Job, JobId, JobState, KEY_ATTRIBUTE, QueueKey,
-};
+use tidegate_core::{Attributes, CONTENT_TYPE_ATTRIBUTE, Job, JobId, KEY_ATTRIBUTE, QueueKey};
 
 /// What is stored for `application/json`: most jobs have it, and it would take 15 bytes more. It is no content type.
 const JSON_TYPE: &str = "j";
@@ -63,17 +61,6 @@ pub(crate) fn payload_of(job: &Job) -> JobPayload {
     JobPayload {
         bytes: job.body.to_vec(),
         content_type: content_type_of(job),
-    }
-}
-
-/// The name of a state.
-pub(crate) const fn state_name(state: JobState) -> StateName {
-    match state {
-        JobState::Delayed => StateName::Delayed,
-        JobState::Ready => StateName::Ready,
-        JobState::Leased => StateName::Leased,
-        JobState::Dead => StateName::Dead,
-        JobState::Done => StateName::Done,
     }
 }
 

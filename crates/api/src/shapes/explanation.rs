@@ -6,7 +6,7 @@ use tidegate_core::{Job, JobState, Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobHolder, Pool};
 use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
 
-use super::content::{id_text, key_of, queue_text, state_name};
+use super::content::{id_text, key_of, queue_text};
 use super::duration::duration_text;
 use super::job::reason_of;
 
@@ -57,7 +57,7 @@ pub(crate) async fn explain(
         id: id_text(job.id),
         queue: queue_text(queue),
         key: key_of(job),
-        state: state_name(job.state),
+        state: job.state,
         cause,
         summary: situation.summary(cause),
         facts: situation.facts(),

@@ -3,12 +3,12 @@
 use tidegate_core::v1::FieldChange;
 use tidegate_core::v1::job::{ChangeBody, DeadReason, HistoryEntry, JobDetails};
 use tidegate_core::v1::publish::DueTime;
-use tidegate_core::v1::values::{IfRunningOption, TimestampMs};
+use tidegate_core::v1::values::TimestampMs;
 use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_engine::Pool;
-use tidegate_store::{FailureEffect, IfRunning, JobChange, ListedJob, LoggedFailure, NewDue};
+use tidegate_store::{FailureEffect, JobChange, ListedJob, LoggedFailure, NewDue};
 
-use super::content::{attributes_of, content_type_of, id_text, key_of, queue_text, state_name};
+use super::content::{attributes_of, content_type_of, id_text, key_of, queue_text};
 
 /// What is shown of a job.
 pub(crate) fn details(
@@ -27,7 +27,7 @@ pub(crate) fn details(
         id: id_text(job.id),
         queue: queue_text(queue),
         key: key_of(job),
-        state: state_name(job.state),
+        state: job.state,
         created_at: TimestampMs::saturating(job.created_at_ms),
         run_at: (!matches!(job.state, JobState::Leased | JobState::Done))
             .then(|| TimestampMs::saturating(job.due_at_ms)),
@@ -95,14 +95,5 @@ pub(crate) fn stored_change(body: &ChangeBody) -> JobChange {
             FieldChange::Reset => Some(0),
             FieldChange::Set(limit) => Some(limit.as_ms()),
         },
-    }
-}
-
-/// What happens to a job that a worker holds, as the store takes it.
-pub(crate) const fn stored_if_running(option: IfRunningOption) -> IfRunning {
-    match option {
-        IfRunningOption::Refuse => IfRunning::Refuse,
-        IfRunningOption::Ask => IfRunning::Ask,
-        IfRunningOption::Revoke => IfRunning::Revoke,
     }
 }

@@ -6,17 +6,14 @@ mod explanation;
 mod job;
 mod policy;
 mod queue;
-mod scope;
 mod selection;
 
 pub(crate) use content::{
-    attributes_of, content_type_of, id_text, key_of, payload_of, queue_text, state_name,
-    stored_attributes,
+    attributes_of, content_type_of, id_text, key_of, payload_of, queue_text, stored_attributes,
 };
 pub(crate) use duration::duration_text;
 pub(crate) use explanation::{OVERDUE_MS, explain};
-pub(crate) use job::{details, has_result, listed_details, stored_change, stored_if_running};
+pub(crate) use job::{details, has_result, listed_details, stored_change};
 pub(crate) use policy::{policy_details, stored_delays, stored_policy};
 pub(crate) use queue::queue_view;
-pub(crate) use scope::stored_scope;
 pub(crate) use selection::{act_criteria, list_criteria, stored_act};

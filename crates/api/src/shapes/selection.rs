@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use tidegate_core::JobState;
 use tidegate_core::v1::job::{ActBody, ActName, JobFilter};
-use tidegate_core::v1::values::StateName;
 use tidegate_engine::{JobAct, JobCriteria};
 
-use super::job::{stored_change, stored_if_running};
+use super::job::stored_change;
 
 /// The jobs that a list has.
 pub(crate) fn list_criteria(filter: &JobFilter) -> JobCriteria {
-    criteria(filter, &ALL_STATES)
+    criteria(filter, &JobState::ALL)
 }
 
 /// The jobs that an action is for.
@@ -22,7 +21,7 @@ pub(crate) fn act_criteria(body: &ActBody) -> JobCriteria {
 /// An action.
 pub(crate) fn stored_act(body: &ActBody) -> JobAct {
     match body.act {
-        ActName::Cancel => JobAct::Cancel(stored_if_running(body.running.unwrap_or_default())),
+        ActName::Cancel => JobAct::Cancel(body.running.unwrap_or_default()),
         ActName::Promote => JobAct::Promote,
         ActName::Respawn => {
             let space = body
@@ -35,19 +34,11 @@ pub(crate) fn stored_act(body: &ActBody) -> JobAct {
     }
 }
 
-const ALL_STATES: [StateName; 5] = [
-    StateName::Delayed,
-    StateName::Ready,
-    StateName::Leased,
-    StateName::Dead,
-    StateName::Done,
-];
-
 /// A filter as the engine takes it. Without a state it is for these.
-fn criteria(filter: &JobFilter, states: &[StateName]) -> JobCriteria {
+fn criteria(filter: &JobFilter, states: &[JobState]) -> JobCriteria {
     let states = filter.state.as_ref().map_or(states, std::slice::from_ref);
     JobCriteria {
-        states: states.iter().map(|state| job_state(*state)).collect(),
+        states: states.to_vec(),
         from_ms: filter.due_from.map_or(0, |from| from.as_ms()),
         before_ms: filter
             .due_before
@@ -59,15 +50,5 @@ fn criteria(filter: &JobFilter, states: &[StateName]) -> JobCriteria {
         }),
         error_contains: filter.error_contains.clone().map(Into::into),
         error_digest: None,
-    }
-}
-
-const fn job_state(state: StateName) -> JobState {
-    match state {
-        StateName::Delayed => JobState::Delayed,
-        StateName::Ready => JobState::Ready,
-        StateName::Leased => JobState::Leased,
-        StateName::Dead => JobState::Dead,
-        StateName::Done => JobState::Done,
     }
 }

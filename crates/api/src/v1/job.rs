@@ -14,9 +14,7 @@ use tidegate_store::{CancelOutcome, ChangeOutcome, JobReference, PromoteOutcome}
 use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
 use super::native_request::{NativeRequest, not_found};
-use crate::shapes::{
-    content_type_of, details, id_text, state_name, stored_change, stored_if_running,
-};
+use crate::shapes::{content_type_of, details, id_text, stored_change};
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let queue = request.queue()?;
@@ -75,7 +73,7 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
                 id: id_text(job.id),
                 key: request.job_key(query.key.as_ref().map(|key| key.as_str())),
                 outcome: ChangeResult::Changed,
-                state: state_name(job.state),
+                state: job.state,
                 run_at: TimestampMs::saturating(job.due_at_ms),
             };
             Ok(json_answer(StatusCode::OK, &answer))
@@ -127,7 +125,7 @@ pub(super) async fn cancel(request: NativeRequest) -> Result<Response<Body>, Nat
     let queue = request.queue()?;
     let query: CancelQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
-    let if_running = stored_if_running(query.running);
+    let if_running = query.running;
     let answer = match request.pool().cancel(&queue, job, if_running).await? {
         CancelOutcome::AlreadyGone => return Err(not_found()),
         CancelOutcome::Leased => return Err(NativeError::of(ProblemCode::JobRunning)),
@@ -139,7 +137,7 @@ pub(super) async fn cancel(request: NativeRequest) -> Result<Response<Body>, Nat
         } => CancelAnswer::Revoked { id: id_text(id) },
         CancelOutcome::Done { id, was } => CancelAnswer::Cancelled {
             id: id_text(id),
-            was: state_name(was),
+            was: was,
         },
     };
     let status = StatusCode::from_u16(answer.status()).unwrap_or(StatusCode::OK);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::v1::keys::{
-    CreateKeyBody, CreatedKey, KeyNamespace, KeyOutcome, KeyPage, KeyScope, KeySecret, KeyView,
-    RevokedKey,
+    CreateKeyBody, CreatedKey, KeyNamespace, KeyOutcome, KeyPage, KeySecret, KeyView, RevokedKey,
 };
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
@@ -18,7 +17,6 @@ use tidegate_store::{ApiKey, ApiKeyEntry};
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use crate::shapes::stored_scope;
 
 pub(super) async fn create(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Admin)?;
@@ -34,11 +32,7 @@ pub(super) async fn create(mut request: NativeRequest) -> Result<Response<Body>,
     let grant = Grant {
         pool: pool.unwrap_or_else(|| Arc::clone(&own.pool)),
         namespaces,
-        scopes: body
-            .scopes
-            .iter()
-            .map(|scope| stored_scope(*scope))
-            .collect::<Scopes>(),
+        scopes: body.scopes.iter().copied().collect::<Scopes>(),
         expires_at_ms: body.expires_at.map(|end| end.as_ms()),
     };
     own.check_new_key(&grant).map_err(refused)?;
@@ -119,20 +113,11 @@ fn view(id: &str, key: &ApiKey) -> Option<KeyView> {
         id: id.to_owned(),
         namespace,
         pool: key.pool.parse().ok()?,
-        scopes: key.scopes.iter().map(scope_name).collect(),
+        scopes: key.scopes.iter().collect(),
         description: key.description.to_string(),
         created_at: TimestampMs::saturating(key.created_at_ms),
         expires_at: key.expires_at_ms.map(TimestampMs::saturating),
     })
-}
-
-const fn scope_name(scope: Scope) -> KeyScope {
-    match scope {
-        Scope::Publish => KeyScope::Publish,
-        Scope::Consume => KeyScope::Consume,
-        Scope::Read => KeyScope::Read,
-        Scope::Admin => KeyScope::Admin,
-    }
 }
 
 fn refused(error: GrantError) -> NativeError {

@@ -3,11 +3,11 @@
 use tidegate_core::v1::limits::DUE_MS_MAX;
 use tidegate_core::v1::publish::{DueTime, JobOptions};
 use tidegate_core::v1::retry::{RetryDetails, RetryPolicyBody};
-use tidegate_core::v1::values::{IfExistsOption, JobAttributes, JobPayload};
+use tidegate_core::v1::values::{JobAttributes, JobPayload};
 use tidegate_core::{
     DURATION_MS_MAX, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
 };
-use tidegate_store::{IdempotencyKey, IfExists, KeyedJob};
+use tidegate_store::{IdempotencyKey, KeyedJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::shapes::{stored_attributes, stored_delays};
@@ -33,11 +33,7 @@ pub(super) fn keyed_job(
     });
     KeyedJob {
         job: new_job(queue, payload, attributes, options),
-        if_exists: match options.if_exists.unwrap_or_default() {
-            IfExistsOption::Keep => IfExists::Keep,
-            IfExistsOption::Replace => IfExists::Replace,
-            IfExistsOption::Reject => IfExists::Reject,
-        },
+        if_exists: options.if_exists.unwrap_or_default(),
         idempotency,
     }
 }

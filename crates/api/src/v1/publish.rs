@@ -6,10 +6,9 @@ use tidegate_core::v1::input::{merge_option_headers, read_query};
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::{DueTime, JobOptions, PublishResult, PublishedJob};
 use tidegate_core::v1::values::{
-    ContentType, DurabilityLevel, JobAttributes, JobPayload, StateName, TimestampMs,
-    check_json_payload,
+    ContentType, DurabilityLevel, JobAttributes, JobPayload, TimestampMs, check_json_payload,
 };
-use tidegate_core::{JobId, QueueKey, Scope};
+use tidegate_core::{JobId, JobState, QueueKey, Scope};
 use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
 use tidegate_store::{Durability, KeyedJob, KeyedOutcome, KeyedResult};
 
@@ -21,7 +20,7 @@ use super::result::EndWait;
 use crate::app::App;
 use crate::http::body::ReceivedBody;
 use crate::http::off_runtime::off_runtime;
-use crate::shapes::{id_text, queue_text, state_name};
+use crate::shapes::{id_text, queue_text};
 use crate::spans::PublishSpan;
 
 /// The header of an answer to a repeated request.
@@ -177,8 +176,8 @@ pub(super) fn created(
         DueTime::After(delay) => now_ms + 1 + delay.as_ms(),
     };
     let state = match due_ms > now_ms {
-        true => StateName::Delayed,
-        false => StateName::Ready,
+        true => JobState::Delayed,
+        false => JobState::Ready,
     };
     answer(
         queue,
@@ -206,7 +205,7 @@ pub(super) fn keyed(
         refused => return Err(NativeError::of_refusal(refused)),
     };
     let job = result.job.ok_or_else(NativeError::internal)?;
-    let state = job.state.map_or(StateName::Done, state_name);
+    let state = job.state.unwrap_or(JobState::Done);
     let times = (
         state,
         job.run_at_ms.map(|at| at.max(job.id.created_at_ms())),
@@ -221,7 +220,7 @@ fn answer(
     id: JobId,
     options: &JobOptions,
     outcome: PublishResult,
-    (state, due_ms): (StateName, Option<u64>),
+    (state, due_ms): (JobState, Option<u64>),
     durability: Durability,
 ) -> PublishedJob {
     PublishedJob {

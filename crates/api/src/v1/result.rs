@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use crate::shapes::{content_type_of, has_result, id_text, state_name};
+use crate::shapes::{content_type_of, has_result, id_text};
 
 /// The header of an answer that is the result of a job.
 const JOB_ID: &str = "tidegate-job-id";
@@ -32,7 +32,7 @@ pub(super) async fn result(request: NativeRequest) -> Result<Response<Body>, Nat
         JobEnd::NotEnded { id, state } => {
             let unfinished = UnfinishedJob {
                 id: id_text(id),
-                state: state_name(state),
+                state: state,
             };
             Ok(json_answer(StatusCode::ACCEPTED, &unfinished))
         }

@@ -2,19 +2,19 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule};
+use tidegate_core::schedule::{CatchUpRule, InvalidSchedule, Overlap};
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::schedule::{
-    CatchUpOption, DeleteScheduleResult, DeletedSchedule, NextRunsQuery, OverlapOption,
-    ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
+    DeleteScheduleResult, DeletedSchedule, NextRunsQuery, ScheduleConfig, ScheduleDetails,
+    ScheduleListPage, ScheduleRuns,
 };
 use tidegate_core::v1::values::{JobKey, ScheduleNameText, TimestampMs};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{ChangeAttempts, EngineError};
 use tidegate_store::{
-    ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTimes, Schedules, StoredSchedule,
-    TableRevision, TableSetOutcome,
+    ScheduleDefinition, ScheduleKey, ScheduleTimes, Schedules, StoredSchedule, TableRevision,
+    TableSetOutcome,
 };
 
 use super::answer::json_answer;
@@ -173,21 +173,13 @@ fn definition(
         };
         InvalidRequest::of_field(field, invalid.to_string())
     })?;
-    let overlap = match config.overlap {
-        OverlapOption::Keep => ScheduleOverlap::Keep,
-        OverlapOption::Replace => ScheduleOverlap::Replace,
-        OverlapOption::Allow => ScheduleOverlap::Allow,
-    };
+    let overlap = config.overlap;
     let catch_up = CatchUpRule {
-        which: match config.catch_up {
-            CatchUpOption::One => CatchUp::One,
-            CatchUpOption::None => CatchUp::None,
-            CatchUpOption::All => CatchUp::All,
-        },
+        which: config.catch_up,
         window_ms: config.catch_up_window.map(|window| window.as_ms()),
     };
     let (payload, attributes, mut options) = config.job.into_parts()?;
-    if overlap != ScheduleOverlap::Allow {
+    if overlap != Overlap::Allow {
         let job_key: Result<JobKey, _> = key.job_key().parse();
         options.key = Some(job_key.map_err(|_| NativeError::internal())?);
     }

@@ -1,7 +1,7 @@
 //! `delete`: deletes a job in any state, with a version of it that waits.
 
-use tidegate_core::{QueueKey, QueueName};
-use tidegate_store::{CancelOutcome, IfRunning};
+use tidegate_core::{IfRunning, QueueKey, QueueName};
+use tidegate_store::CancelOutcome;
 
 use super::answer::CommandResult;
 use super::error::YouzanError;

@@ -1,8 +1,10 @@
 //! `add`: publishes a job, or replaces the one with its id.
 
-use tidegate_core::{KEY_ATTRIBUTE, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension};
+use tidegate_core::{
+    IfExists, IfRunning, KEY_ATTRIBUTE, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension,
+};
 use tidegate_engine::StoredKeyed;
-use tidegate_store::{CancelOutcome, IfExists, IfRunning, KeyedJob};
+use tidegate_store::{CancelOutcome, KeyedJob};
 
 use super::answer::CommandResult;
 use super::error::YouzanError;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tidegate::api::values::{AttributeText, FilterText, JobKey};
-use tidegate::{JobFilter, State, Timestamp};
+use tidegate::{JobFilter, JobState, Timestamp};
 
 use super::choice::choice;
 
@@ -10,8 +10,8 @@ use super::choice::choice;
 #[derive(Debug, Args)]
 pub(crate) struct FilterArguments {
     /// Only jobs in this state: delayed, ready, leased, dead or done.
-    #[arg(long, value_parser = choice::<State>)]
-    pub(crate) state: Option<State>,
+    #[arg(long, value_parser = choice::<JobState>)]
+    pub(crate) state: Option<JobState>,
     /// Only jobs that are due, whose lease ends, or that died not before this: 2027-01-01T00:00:00Z.
     #[arg(long)]
     pub(crate) due_from: Option<Timestamp>,

@@ -1,8 +1,8 @@
 //! API keys.
 
 use clap::Subcommand;
+use tidegate::Scope;
 use tidegate::Timestamp;
-use tidegate::api::keys::KeyScope;
 
 use super::choice::choice;
 
@@ -13,8 +13,8 @@ pub(crate) enum KeyCommand {
         /// What it is for, for people.
         description: String,
         /// What it allows: publish, consume, read or admin. May be repeated, or have several with commas.
-        #[arg(long = "scope", required = true, value_delimiter = ',', value_parser = choice::<KeyScope>)]
-        scopes: Vec<KeyScope>,
+        #[arg(long = "scope", required = true, value_delimiter = ',', value_parser = choice::<Scope>)]
+        scopes: Vec<Scope>,
         /// When it expires: 2027-01-01T00:00:00Z. Default: never.
         #[arg(long)]
         expires_at: Option<Timestamp>,

@@ -3,7 +3,7 @@
 
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, HeaderValue};
-use tidegate::api::keys::KeyScope;
+use tidegate::Scope;
 use tidegate::{Problem, ProblemCode};
 
 use super::http::ProbeRequest;
@@ -15,7 +15,7 @@ const CHECK: &str = "key";
 
 /// A request that is invalid, and needs a scope.
 struct ScopeProbe {
-    scope: KeyScope,
+    scope: Scope,
     method: Method,
     path: &'static str,
     body: &'static str,
@@ -30,14 +30,14 @@ fn probes() -> [ScopeProbe; 4] {
     };
     [
         probe(
-            KeyScope::Publish,
+            Scope::Publish,
             Method::POST,
             "/queues/doctor/jobs?delay=invalid",
             "{}",
         ),
-        probe(KeyScope::Consume, Method::POST, "/ack", "invalid"),
-        probe(KeyScope::Read, Method::GET, "/queues?limit=0", ""),
-        probe(KeyScope::Admin, Method::GET, "/keys?limit=0", ""),
+        probe(Scope::Consume, Method::POST, "/ack", "invalid"),
+        probe(Scope::Read, Method::GET, "/queues?limit=0", ""),
+        probe(Scope::Admin, Method::GET, "/keys?limit=0", ""),
     ]
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn check_key(
     report: &mut DoctorReport,
     server: &ReachedServer,
     connection: &ConnectionArguments,
-    needed: &[KeyScope],
+    needed: &[Scope],
 ) {
     let key = connection.api_key.trim();
     if key.is_empty() {
@@ -79,7 +79,7 @@ pub(super) async fn check_key(
         }
     }
     let namespace = &connection.namespace;
-    let missing: Vec<KeyScope> = needed
+    let missing: Vec<Scope> = needed
         .iter()
         .copied()
         .filter(|scope| !scopes.contains(scope))
@@ -100,7 +100,7 @@ pub(super) async fn check_key(
 }
 
 /// As in JSON, with commas between them.
-fn names(scopes: &[KeyScope]) -> String {
+fn names(scopes: &[Scope]) -> String {
     let names = scopes.iter().filter_map(|scope| {
         let name = serde_json::to_value(scope).ok()?;
         name.as_str().map(str::to_owned)

@@ -10,7 +10,7 @@ mod report;
 
 use clap::Args;
 use jiff::Timestamp;
-use tidegate::api::keys::KeyScope;
+use tidegate::Scope;
 
 use crate::arguments::choice::choice;
 use crate::arguments::connection::ConnectionArguments;
@@ -27,8 +27,8 @@ Example:
 )]
 pub(crate) struct DoctorArguments {
     /// A scope that the key needs: publish, consume, read or admin. May be repeated, or have several with commas.
-    #[arg(long = "scope", value_delimiter = ',', value_parser = choice::<KeyScope>)]
-    scopes: Vec<KeyScope>,
+    #[arg(long = "scope", value_delimiter = ',', value_parser = choice::<Scope>)]
+    scopes: Vec<Scope>,
     /// Also checks this admin port of an API: version, accounts, pools, Redis, timers.
     #[arg(long, value_name = "URL")]
     admin: Option<String>,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use tidegate_core::IfExists;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::JobOptions;
 use tidegate_core::v1::schedule::{ScheduleConfig, ScheduleJob};
 use tidegate_core::v1::values::{
-    ContentType, DurationMs, IdempotencyKey, IfExistsOption, JobAttributes, JobPayload,
-    QueueNameText,
+    ContentType, DurationMs, IdempotencyKey, JobAttributes, JobPayload, QueueNameText,
 };
 use ulid::Ulid;
 
@@ -142,7 +142,7 @@ impl JobToSend {
                 .entry(TRACE_PARENT.to_owned())
                 .or_insert(trace_parent);
         }
-        if self.options.if_exists == Some(IfExistsOption::Reject) {
+        if self.options.if_exists == Some(IfExists::Reject) {
             self.options.make_idempotent()?;
         }
         Ok(())

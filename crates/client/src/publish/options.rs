@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use tidegate_core::IfExists;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::JobOptions;
 use tidegate_core::v1::retry::RetryPolicyBody;
-use tidegate_core::v1::values::{
-    DurabilityLevel, IfExistsOption, MaxAttempts, MaxDeliveries, TimestampMs,
-};
+use tidegate_core::v1::values::{DurabilityLevel, MaxAttempts, MaxDeliveries, TimestampMs};
 
 use super::batch_job::{BatchJob, RepeatableOptions, duration};
 use super::single::Publish;
@@ -50,7 +49,7 @@ publish_options! {
         Ok(())
     };
     /// Sets what happens if a job has the key. Default: `Keep`.
-    if_exists(if_exists: IfExistsOption) |if_exists| move |it: &mut JobOptions| {
+    if_exists(if_exists: IfExists) |if_exists| move |it: &mut JobOptions| {
         it.if_exists = Some(if_exists);
         Ok(())
     };

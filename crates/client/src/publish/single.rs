@@ -170,8 +170,9 @@ fn append_query(
 
 #[cfg(test)]
 mod tests {
+    use tidegate_core::IfExists;
     use tidegate_core::v1::retry::RetryPolicyBody;
-    use tidegate_core::v1::values::{DurabilityLevel, IfExistsOption};
+    use tidegate_core::v1::values::DurabilityLevel;
 
     use super::*;
 
@@ -193,7 +194,7 @@ mod tests {
             .publish_raw("q", "x", "text/plain")
             .delay(Duration::from_micros(1_500))
             .key("a/b &c")
-            .if_exists(IfExistsOption::Reject)
+            .if_exists(IfExists::Reject)
             .retry(retry)
             .durability(DurabilityLevel::MEMORY)
             .attribute("tenant", "blue");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate::{Applied, BatchJob, Data, Error, Fail, Job, State, Worker};
+use tidegate::{Applied, BatchJob, Data, Error, Fail, Job, JobState, Worker};
 use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
 use tidegate_testkit::{FaultProxy, NativeClient, Stack, eventually, seed};
 
@@ -104,7 +104,7 @@ async fn an_ack_is_repeated_until_the_server_answers() {
     proxy.set(NetworkConditions::default());
     eventually("the job is done", LIMIT, async || {
         match job.show().await.unwrap() {
-            details if details.state == State::Done => Ok(()),
+            details if details.state == JobState::Done => Ok(()),
             details => Err(format!("{details:?}")),
         }
     })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidegate::api::job::DeadReason;
 use tidegate::{
-    Client, Data, Fail, Job, JobDetails, JobHandle, Policy, State, Task, Timestamp, Worker,
+    Client, Data, Fail, Job, JobDetails, JobHandle, JobState, Policy, Task, Timestamp, Worker,
 };
 use tidegate_testkit::eventually;
 use tower::timeout::TimeoutLayer;
@@ -112,7 +112,7 @@ async fn each_end_of_a_handler_has_its_effect() {
     let publish = async |task: Work| client.publish(task).await.unwrap();
 
     let job = publish(Work::Succeed).await;
-    shown(&job, |job| job.state == State::Done).await;
+    shown(&job, |job| job.state == JobState::Done).await;
     for (task, error) in [
         (Work::Panic, "the handler panicked: oh no, 1"),
         (Work::PanicAtOnce, "the handler panicked: oh no, at once"),
@@ -128,22 +128,25 @@ async fn each_end_of_a_handler_has_its_effect() {
         let published = job.run_at.unwrap().as_ms();
         let least = Timestamp::saturating(published + hours * HOUR.as_millis() as u64);
         assert!(
-            details.state == State::Delayed && details.run_at.unwrap() >= least,
+            details.state == JobState::Delayed && details.run_at.unwrap() >= least,
             "{details:?}"
         );
     }
     let job = publish(Work::Dead).await;
-    let details = shown(&job, |job| job.state == State::Dead).await;
+    let details = shown(&job, |job| job.state == JobState::Dead).await;
     assert_eq!(details.reason, Some(DeadReason::Permanent));
     let job = publish(Work::Snooze).await;
-    let details = shown(&job, |job| job.attempt == 1 && job.state == State::Delayed).await;
+    let details = shown(&job, |job| {
+        job.attempt == 1 && job.state == JobState::Delayed
+    })
+    .await;
     assert_eq!((details.failures, details.losses), (0, 0));
 
     let invalid = client
         .publish_raw("work", "{\"Unknown\":1}", "application/json")
         .await
         .unwrap();
-    let details = shown(&invalid, |job| job.state == State::Dead).await;
+    let details = shown(&invalid, |job| job.state == JobState::Dead).await;
     let error = details.history[0].error.as_ref().unwrap().as_str();
     assert!(
         error.contains("not a task of the queue work: unknown variant `Unknown`"),
@@ -154,7 +157,7 @@ async fn each_end_of_a_handler_has_its_effect() {
         .retain(HOUR)
         .await
         .unwrap();
-    shown(&job, |job| job.state == State::Done).await;
+    shown(&job, |job| job.state == JobState::Done).await;
     worker.stop().await;
     // One each; a task that cannot be read reaches the layers, too.
     assert_eq!(calls.load(Ordering::Relaxed), 10);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{CancelReason, CancelResult, Fail, IfRunning, Job, State, Worker};
+use tidegate::{CancelReason, CancelResult, Fail, IfRunning, Job, JobState, Worker};
 use tidegate_testkit::eventually;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -72,7 +72,7 @@ async fn heartbeats_keep_long_jobs_and_a_stop_waits_for_them() {
     let details = job.show().await.unwrap();
     assert_eq!(
         (details.state, details.attempt, details.losses),
-        (State::Done, 1, 0)
+        (JobState::Done, 1, 0)
     );
     assert!(events.recv().await.is_none(), "the job ran once");
 }
@@ -100,7 +100,7 @@ async fn a_shorter_lease_of_the_policy_ends_no_running_job() {
     change("200ms").await;
     worker.stop().await;
     let details = job.show().await.unwrap();
-    assert_eq!((details.state, details.losses), (State::Done, 0));
+    assert_eq!((details.state, details.losses), (JobState::Done, 0));
     assert!(events.recv().await.is_none(), "the job ran once");
 }
 
@@ -129,7 +129,7 @@ async fn a_handler_that_blocks_its_thread_keeps_its_lease_and_stops_no_other() {
         .unwrap();
     eventually("the handler blocks", LIMIT, async || {
         match blocking.show().await.unwrap().state {
-            State::Leased => Ok(()),
+            JobState::Leased => Ok(()),
             state => Err(format!("{state:?}")),
         }
     })
@@ -143,7 +143,7 @@ async fn a_handler_that_blocks_its_thread_keeps_its_lease_and_stops_no_other() {
     let details = blocking.show().await.unwrap();
     assert_eq!(
         (details.state, details.attempt, details.losses),
-        (State::Done, 1, 0)
+        (JobState::Done, 1, 0)
     );
 }
 
@@ -211,7 +211,7 @@ async fn jobs_of_a_worker_that_is_killed_come_back_when_the_lease_expires() {
     let details = job.show().await.unwrap();
     assert_eq!(
         (details.state, details.losses, details.failures),
-        (State::Done, 1, 0)
+        (JobState::Done, 1, 0)
     );
 }
 

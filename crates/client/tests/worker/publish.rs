@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidegate::{
-    BatchJob, CancelResult, Change, Client, Durability, IfExists, IfRunning, Outcome, Policy,
-    ProblemCode, PurgeState, Respawn, RetryPolicy, State, Task,
+    BatchJob, CancelResult, Change, Client, Durability, IfExists, IfRunning, JobState, Outcome,
+    Policy, ProblemCode, PurgeState, Respawn, RetryPolicy, Task,
 };
 
 use crate::fixture::{SERVER, clients};
@@ -47,7 +47,10 @@ async fn each_option_reaches_the_job() {
         .attribute("tenant", "blau grün")
         .await
         .unwrap();
-    assert_eq!((job.outcome, job.state), (Outcome::Created, State::Delayed));
+    assert_eq!(
+        (job.outcome, job.state),
+        (Outcome::Created, JobState::Delayed)
+    );
     assert_eq!(
         (job.queue(), job.key.as_deref()),
         ("close-unpaid", Some("order/17 ü"))
@@ -74,7 +77,7 @@ async fn each_option_reaches_the_job() {
         .unwrap();
     assert_eq!(
         (replaced.outcome, &replaced.id, replaced.state),
-        (Outcome::Replaced, &job.id, State::Ready)
+        (Outcome::Replaced, &job.id, JobState::Ready)
     );
     let reject = client
         .publish(order(18))
@@ -127,8 +130,10 @@ async fn a_waiting_job_is_changed_promoted_and_cancelled() {
     let changed = job.change(&later).await.unwrap();
     assert!(changed.run_at > job.run_at.unwrap());
     job.promote().await.unwrap();
-    assert_eq!(job.show().await.unwrap().state, State::Ready);
-    let cancelled = CancelResult::Cancelled { was: State::Ready };
+    assert_eq!(job.show().await.unwrap().state, JobState::Ready);
+    let cancelled = CancelResult::Cancelled {
+        was: JobState::Ready,
+    };
     assert_eq!(job.cancel().await.unwrap(), cancelled);
     let error = job.show().await.unwrap_err();
     assert_eq!(error.code(), Some(ProblemCode::JobNotFound));

@@ -1,19 +1,23 @@
 //! Which ticks are published if their time has passed.
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use super::rule::ScheduleRule;
 
 /// A tick that was not published for so long, in ms, is missed: no pump was running.
 pub const MISSED_AFTER_MS: u64 = 10_000;
 
-/// Which missed ticks are published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Which ticks are published that were missed while no pump was running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum CatchUp {
-    /// The last one, unless a later tick is not missed.
+    /// The last one, unless a later tick is published.
     #[default]
     One,
-    /// None.
+    /// None: a tick is published up to 10 s late.
     None,
-    /// All of them, in their order.
+    /// All, in their order.
     All,
 }
 

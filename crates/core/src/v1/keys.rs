@@ -9,26 +9,11 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::Scope;
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX};
 use crate::v1::problem::{InvalidRequest, InvalidValue};
 use crate::v1::values::{AnswerTimestamp, CursorText, NamespaceText, PoolText, TimestampMs};
-
-/// What an API key allows.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyScope {
-    /// Publish jobs; change, promote and cancel them; show jobs by their keys.
-    Publish,
-    /// Reserve jobs, and ack, fail, touch and release them.
-    Consume,
-    /// Show jobs, payloads, queues, relays and lists.
-    Read,
-    /// Change policies, relays and API keys, act on many jobs, purge and delete queues.
-    Admin,
-}
 
 /// The namespaces of an API key: one, or all as `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -118,7 +103,7 @@ impl fmt::Debug for KeySecret {
 pub struct CreateKeyBody {
     /// What it allows: each scope once.
     #[schema(min_items = 1, max_items = 4)]
-    pub scopes: Vec<KeyScope>,
+    pub scopes: Vec<Scope>,
     /// What it is for, for people: 1 to 255 bytes.
     #[schema(min_length = 1, max_length = 255)]
     pub description: String,
@@ -188,7 +173,7 @@ pub struct KeyView {
     /// Its pool.
     pub pool: PoolText,
     /// What it allows.
-    pub scopes: Vec<KeyScope>,
+    pub scopes: Vec<Scope>,
     /// What it is for.
     pub description: String,
     /// When it was created.

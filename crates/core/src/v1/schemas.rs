@@ -2,6 +2,7 @@
 
 use utoipa::OpenApi;
 
+use crate::IfRunning;
 use crate::v1::consume::{AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody};
 use crate::v1::consume::{ReserveAnswer, ReserveBody, TouchAnswer, TouchBody};
 use crate::v1::job::{
@@ -19,7 +20,7 @@ use crate::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use crate::v1::schedule::{
     DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
 };
-use crate::v1::values::{IfRunningOption, NamespaceText, PageSize, RunCount};
+use crate::v1::values::{NamespaceText, PageSize, RunCount};
 use crate::v1::workers::WorkerListPage;
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
@@ -41,7 +42,7 @@ use crate::v1::workers::WorkerListPage;
     DeletedSchedule,
     FailAnswer,
     FailBody,
-    IfRunningOption,
+    IfRunning,
     JobDetails,
     JobExplanation,
     JobListPage,

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use tidegate_core::{DURATION_MS_MAX, Job, JobState};
-use tidegate_store::{IfRunning, JobChange, ListedJob, NewDue};
+use tidegate_core::{DURATION_MS_MAX, IfRunning, Job, JobState};
+use tidegate_store::{JobChange, ListedJob, NewDue};
 
 /// What is done with the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

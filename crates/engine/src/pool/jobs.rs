@@ -1,10 +1,10 @@
 //! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is looked
 //! up in its target. So is one that is done there: the target may have the next job with its key.
 
-use tidegate_core::{Job, JobId, JobState, QueueKey, QueuePolicy};
+use tidegate_core::{IfRunning, Job, JobId, JobState, QueueKey, QueuePolicy};
 use tidegate_store::{
-    CancelOutcome, ChangeOutcome, IfRunning, JobChange, JobReference, JobSurroundings,
-    LoggedFailure, PeekedJob, PromoteOutcome,
+    CancelOutcome, ChangeOutcome, JobChange, JobReference, JobSurroundings, LoggedFailure,
+    PeekedJob, PromoteOutcome,
 };
 
 use super::Pool;

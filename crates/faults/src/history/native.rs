@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::v1::publish::PublishResult;
-use tidegate_core::v1::values::{IfExistsOption, IfRunningOption, StateName};
+use tidegate_core::{IfExists, IfRunning, JobState};
 
 use super::job::JobParameters;
 use super::time::UnixMicros;
@@ -18,7 +18,7 @@ pub struct VersionSpec {
     /// The number of its key.
     pub key: Option<u32>,
     /// What happens to a job with its key.
-    pub if_exists: IfExistsOption,
+    pub if_exists: IfExists,
     /// The length of its lease, in µs; 0 = as in the policy.
     pub lease: u64,
     /// The delays before its retries; `None` = as in the policy.
@@ -141,7 +141,7 @@ pub enum NativeCall {
         /// The job.
         job: JobAddress,
         /// What happens if it is running.
-        running: IfRunningOption,
+        running: IfRunning,
     },
     /// Change when a job is due. Answer: `Due`.
     Change {
@@ -244,7 +244,7 @@ pub enum VersionResult {
         /// What the publish did.
         outcome: PublishResult,
         /// Its state.
-        state: StateName,
+        state: JobState,
         /// When it is due next, if it is.
         run_at: Option<UnixMicros>,
         /// Whether an earlier request with the same idempotency key was carried out.
@@ -308,7 +308,7 @@ pub enum SettleResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CancelEffect {
     /// It deleted the job, which was in this state.
-    Deleted(StateName),
+    Deleted(JobState),
     /// The job is deleted when its run ends, unless it is done.
     Requested,
     /// It deleted a running job.
@@ -323,7 +323,7 @@ pub struct ShownVersion {
     /// Its id.
     pub id: String,
     /// Its state.
-    pub state: StateName,
+    pub state: JobState,
     /// The last attempt.
     pub attempt: u32,
     /// How often it has failed.

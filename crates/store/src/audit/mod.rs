@@ -108,11 +108,7 @@ impl Store {
     }
 
     /// Whether there is a hash with this key. A key of another type is reported.
-    pub(super) async fn has_hash(
-        &self,
-        key: &str,
-        report: &mut AuditReport<'_>,
-    ) -> Result<bool, StoreError> {
+    async fn has_hash(&self, key: &str, report: &mut AuditReport<'_>) -> Result<bool, StoreError> {
         let found: String = self.command(redis::cmd("TYPE").arg(key)).await?;
         let is_hash = found == KeyType::Hash.word();
         if !is_hash && found != "none" {

@@ -4,7 +4,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule, ScheduleRule, TickTimes};
+use tidegate_core::schedule::{
+    CatchUp, CatchUpRule, InvalidSchedule, Overlap, ScheduleRule, TickTimes,
+};
 use tidegate_core::{
     KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays, RetrySteps,
 };
@@ -15,29 +17,6 @@ use super::ScheduleKey;
 pub const SCHEDULE_ATTRIBUTE: &str = "tidegate-schedule";
 /// The attribute with the time of the tick, in ms since 1970.
 const TICK_ATTRIBUTE: &str = "tidegate-tick-ms";
-
-/// What happens at a tick if the job of an earlier one is not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScheduleOverlap {
-    /// It stays, and there is no other one.
-    Keep,
-    /// It gets the content of the new one; if a consumer holds it, it runs again.
-    Replace,
-    /// There are two.
-    Allow,
-}
-
-impl ScheduleOverlap {
-    /// Its name in the contract of the script; empty if jobs have no key.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Replace => "replace",
-            Self::Allow => "",
-        }
-    }
-}
 
 /// When the ticks are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,9 +176,9 @@ pub struct ScheduleDefinition {
     /// Its ticks.
     pub times: ScheduleTimes,
     /// What happens if the job of an earlier tick is not done.
-    pub overlap: ScheduleOverlap,
+    pub overlap: Overlap,
     /// Which missed ticks are published: `one`, `none` or `all`.
-    catch_up: String,
+    catch_up: CatchUp,
     /// No tick is published so long after its time, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     catch_up_window_ms: Option<u64>,
@@ -215,21 +194,16 @@ impl ScheduleDefinition {
     pub fn new(
         queue: &QueueKey,
         times: ScheduleTimes,
-        overlap: ScheduleOverlap,
+        overlap: Overlap,
         catch_up: CatchUpRule,
         job: &NewJob,
         shown: Box<RawValue>,
     ) -> Self {
-        let which = match catch_up.which {
-            CatchUp::One => "one",
-            CatchUp::None => "none",
-            CatchUp::All => "all",
-        };
         Self {
             queue: queue.queue.as_str().to_owned(),
             times,
             overlap,
-            catch_up: which.to_owned(),
+            catch_up: catch_up.which,
             catch_up_window_ms: catch_up.window_ms,
             job: ScheduledJob::new(job),
             shown,
@@ -240,11 +214,7 @@ impl ScheduleDefinition {
     #[must_use]
     pub fn catch_up(&self) -> CatchUpRule {
         CatchUpRule {
-            which: match self.catch_up.as_str() {
-                "none" => CatchUp::None,
-                "all" => CatchUp::All,
-                _ => CatchUp::One,
-            },
+            which: self.catch_up,
             window_ms: self.catch_up_window_ms,
         }
     }
@@ -256,7 +226,7 @@ impl ScheduleDefinition {
 
     /// The job of a tick.
     pub(crate) fn job_at(&self, schedule: &ScheduleKey, queue: &QueueKey, tick_ms: u64) -> NewJob {
-        let has_key = self.overlap != ScheduleOverlap::Allow;
+        let has_key = self.overlap != Overlap::Allow;
         let key = has_key.then(|| KeyHash::of_job(queue, &schedule.job_key()));
         self.job.at(schedule, key, tick_ms)
     }

@@ -11,9 +11,7 @@ use futures_util::future::try_join_all;
 use redis::Cmd;
 use tidegate_core::{Namespace, QueueKey, QueueName, keys};
 
-pub use self::definition::{
-    SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleOverlap, ScheduleTimes, ScheduledJob,
-};
+pub use self::definition::{SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleTimes, ScheduledJob};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::table_revision::TableRevision;

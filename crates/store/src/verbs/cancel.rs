@@ -1,4 +1,4 @@
-use tidegate_core::{JobId, JobState, QueueKey};
+use tidegate_core::{IfRunning, JobId, JobState, QueueKey};
 
 use super::job_reference::JobReference;
 use crate::error::StoreError;
@@ -6,27 +6,6 @@ use crate::script::{LazyScript, script};
 use crate::store::Store;
 
 static CANCEL: LazyScript = script!("cancel");
-
-/// What a cancel does with a job that a consumer holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IfRunning {
-    /// Nothing.
-    Refuse,
-    /// It is deleted at the end of its lease, unless it is done. Its consumer learns that when it extends the lease.
-    Ask,
-    /// It is deleted now. Its consumer no longer holds it.
-    Revoke,
-}
-
-impl IfRunning {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Ask => "ask",
-            Self::Revoke => "revoke",
-        }
-    }
-}
 
 /// The outcome of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +58,7 @@ impl Store {
             return Ok(CancelOutcome::AlreadyGone);
         };
         let call = self.call_on_queue(&CANCEL, queue, bucket);
-        let call = call.reference(job).arg(if_running.word());
+        let call = call.reference(job).arg(if_running.as_str());
         let mut reply = call.state(state).send().await?;
         match reply.token() {
             "ok" => {

@@ -36,7 +36,7 @@ mod withdraw;
 
 pub use ack::{AckOutcome, AckRequest, NewResult};
 pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck, NamespaceCount};
-pub use cancel::{CancelOutcome, IfRunning};
+pub use cancel::CancelOutcome;
 pub use change::{ChangeOutcome, JobChange, NewDue};
 pub use explain::{JobSurroundings, JobsBefore};
 pub use fail::{AfterFailure, FailOutcome, FailRequest};
@@ -54,8 +54,7 @@ pub use promote::PromoteOutcome;
 pub use publish::{PUBLISH_JOBS_MAX, PublishOutcome, PublishedJobs};
 pub(crate) use publish_keyed::IDEMPOTENCY_MS_MAX;
 pub use publish_keyed::{
-    IdempotencyKey, IfExists, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult,
-    KeyedTerms,
+    IdempotencyKey, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms,
 };
 pub use release::ReleaseOutcome;
 pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};

@@ -1,5 +1,5 @@
 use bytes::Buf;
-use tidegate_core::{InvalidJob, JobId, JobState, KeyHash, NewJob, QueueKey};
+use tidegate_core::{IfExists, InvalidJob, JobId, JobState, KeyHash, NewJob, QueueKey};
 
 use super::publish::{PUBLISH_JOBS_MAX, PublishCall};
 use crate::error::StoreError;
@@ -14,27 +14,6 @@ pub(crate) const IDEMPOTENCY_MS_MAX: u64 = 2 * 24 * 3_600_000;
 const RESULT_BYTES: usize = 1 + 6 + 6 + 2 + 1 + 6;
 
 static PUBLISH_KEYED: LazyScript = script!("publish_keyed");
-
-/// What happens to an unfinished job that has the key of a published one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IfExists {
-    /// It stays, and the published one is not stored. A job that is to be cancelled is replaced.
-    Keep,
-    /// It gets the content and the due time of the published one. If a consumer holds it, at the end of its lease.
-    Replace,
-    /// It stays, and the published one is refused.
-    Reject,
-}
-
-impl IfExists {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Replace => "replace",
-            Self::Reject => "reject",
-        }
-    }
-}
 
 /// An idempotency key, and the request that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,7 +229,7 @@ impl Store {
 
 /// The arguments `if_exists` and `repeat` of a job.
 fn options_of(job: &KeyedJob) -> (&'static str, Vec<u8>) {
-    let if_exists = job.key().map_or("", |_| job.if_exists.word());
+    let if_exists = job.key().map_or("", |_| job.if_exists.as_str());
     let idempotency = job.idempotency.map(|it| {
         let mut bytes = it.key.0.to_vec();
         bytes.extend_from_slice(&it.request.to_be_bytes());

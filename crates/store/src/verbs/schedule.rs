@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::codec::{NewRecord, encode_new_job};
-use tidegate_core::{KeyHash, NewJob, QueueKey};
+use tidegate_core::{IfExists, KeyHash, NewJob, QueueKey};
 
 use super::publish_keyed::KeyedOutcome;
 use crate::error::StoreError;
@@ -365,7 +365,12 @@ impl Store {
                 .arg(text(it.publish_ms))
                 .arg(it.queue.queue.as_str())
                 .arg(text(it.max_jobs))
-                .arg(it.definition.overlap.word())
+                .arg(
+                    it.definition
+                        .overlap
+                        .if_exists()
+                        .map_or("", IfExists::as_str),
+                )
                 .arg(&job.header)
                 .arg(&job.payload);
         }

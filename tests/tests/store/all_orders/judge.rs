@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_core::{JobId, JobState};
+use tidegate_core::{IfExists, JobId, JobState};
 use tidegate_store::{
-    AckOutcome, CancelOutcome, ChangeOutcome, FailOutcome, IfExists, KeyedOutcome, KeyedResult,
-    LeasedJob, PromoteOutcome, ReleaseOutcome, TouchOutcome,
+    AckOutcome, CancelOutcome, ChangeOutcome, FailOutcome, KeyedOutcome, KeyedResult, LeasedJob,
+    PromoteOutcome, ReleaseOutcome, TouchOutcome,
 };
 
 use crate::fixture::LOSSES_MAX;

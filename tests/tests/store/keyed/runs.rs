@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_core::{Failures, JobState, RetryPolicy};
+use tidegate_core::{Failures, IfExists, IfRunning, JobState, RetryPolicy};
 use tidegate_core::{RetryDelays, RetrySteps};
 use tidegate_store::{
     AfterFailure, CancelOutcome, ChangeOutcome, Claim, FailOutcome, FailRequest, FailureEffect,
-    IfExists, IfRunning, JobChange, KeyedJob, KeyedOutcome, KeyedPublish, KeyedTerms, LeaseLength,
-    LeasedJob, NewDue, ReleaseOutcome, TouchOutcome,
+    JobChange, KeyedJob, KeyedOutcome, KeyedPublish, KeyedTerms, LeaseLength, LeasedJob, NewDue,
+    ReleaseOutcome, TouchOutcome,
 };
 
 use super::{TERMS, id_of};

@@ -1,6 +1,7 @@
 //! The verbs on one job that a client names.
 
-use tidegate_store::{ChangeOutcome, IfRunning, JobChange, JobEnd, JobReference};
+use tidegate_core::IfRunning;
+use tidegate_store::{ChangeOutcome, JobChange, JobEnd, JobReference};
 
 use super::NativeRun;
 use super::oracle::ModelEnd;

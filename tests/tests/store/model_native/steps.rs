@@ -6,8 +6,8 @@ mod strategies;
 use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tidegate_core::RetryDelays;
-use tidegate_store::{AfterFailure, IfExists, IfRunning, JobChange, LeaseLength};
+use tidegate_core::{IfExists, IfRunning, RetryDelays};
+use tidegate_store::{AfterFailure, JobChange, LeaseLength};
 
 pub(super) use self::strategies::steps;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_core::QueueKey;
 use tidegate_core::v1::job::JobFilter;
-use tidegate_core::v1::values::{StateName, TimestampMs};
+use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::{JobState, QueueKey};
 use tidegate_engine::{ErrorDigest, JobCursor, Pool};
 
 use super::super::error::PageError;
@@ -91,7 +91,7 @@ async fn groups(
     queue: &QueueKey,
 ) -> Result<(Vec<(Option<String>, ErrorGroup)>, bool), PageError> {
     let criteria = list_criteria(&JobFilter {
-        state: Some(StateName::Dead),
+        state: Some(JobState::Dead),
         ..JobFilter::default()
     });
     let page = pool

@@ -11,10 +11,9 @@ use serde_json::json;
 use tidegate_core::v1::input::read_body;
 use tidegate_core::v1::job::{ChangeBody, JobDetails, JobExplanation};
 use tidegate_core::v1::limits::ConfigurableLimits;
-use tidegate_core::v1::values::StateName;
-use tidegate_core::{Job, JobId, JobState, QueueKey};
+use tidegate_core::{IfRunning, Job, JobId, JobState, QueueKey};
 use tidegate_engine::{EngineError, JobAct, Pool};
-use tidegate_store::{CancelOutcome, IfRunning, JobReference};
+use tidegate_store::{CancelOutcome, JobReference};
 
 use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
@@ -141,19 +140,19 @@ fn actions(visit: &Visit, pool: &Pool, queue: &QueueKey, job: &JobDetails) -> Ma
             }
         }
     };
-    let waits = matches!(job.state, StateName::Delayed | StateName::Ready);
+    let waits = matches!(job.state, JobState::Delayed | JobState::Ready);
     html! {
         h2 { "Actions" }
-        @if job.state != StateName::Done {
+        @if job.state != JobState::Done {
             p { a.button href={ (address) "/payload" } { "Show the payload (" (text::bytes(job.payload_bytes)) ")" } }
         }
         @if visit.may(AccountRole::Operate) {
-            @if job.state == StateName::Delayed { (verb("promote", "Run now", html! {})) }
+            @if job.state == JobState::Delayed { (verb("promote", "Run now", html! {})) }
             @if waits {
                 (verb("change", "Change", html! { label { "Due in, as 5m" input name="delay" required; } }))
                 (verb("cancel", "Cancel", html! {}))
             }
-            @if job.state == StateName::Leased {
+            @if job.state == JobState::Leased {
                 (verb("cancel", "Cancel", html! {
                     label { "Its worker"
                         select name="running" {
@@ -163,8 +162,8 @@ fn actions(visit: &Visit, pool: &Pool, queue: &QueueKey, job: &JobDetails) -> Ma
                     }
                 }))
             }
-            @if job.state == StateName::Dead { (verb("respawn", "Respawn", html! {})) }
-            @if job.state == StateName::Dead && visit.may(AccountRole::Admin) { (verb("purge", "Delete", html! {})) }
+            @if job.state == JobState::Dead { (verb("respawn", "Respawn", html! {})) }
+            @if job.state == JobState::Dead && visit.may(AccountRole::Admin) { (verb("purge", "Delete", html! {})) }
         }
     }
 }
@@ -209,7 +208,7 @@ pub(in super::super) async fn act(
     let target = ActionTarget::Queue(&pool.name, &queue);
     let detail = match verb {
         "change" => format!("{id} delay={}", form.get("delay").unwrap_or_default()),
-        "cancel" => format!("{id} running={}", running_text(if_running)),
+        "cancel" => format!("{id} running={}", if_running.as_str()),
         _ => id.to_string(),
     };
     let done = done.inspect_err(|_| visit.log_unknown(verb, target, &detail))?;
@@ -229,15 +228,6 @@ fn changed(form: &SubmittedForm) -> Result<ChangeBody, PageError> {
     let body = json!({"delay": form.get("delay")}).to_string();
     let read = read_body(body.as_bytes(), &ConfigurableLimits::default());
     read.map_err(|invalid| PageError::Invalid(invalid.detail))
-}
-
-/// What a cancel does with a job that a worker holds, as in the native API.
-const fn running_text(if_running: IfRunning) -> &'static str {
-    match if_running {
-        IfRunning::Refuse => "refuse",
-        IfRunning::Ask => "ask",
-        IfRunning::Revoke => "revoke",
-    }
 }
 
 async fn cancel(

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use tidegate_core::QueueKey;
 use tidegate_core::v1::input::{QueryPair, read_query};
 use tidegate_core::v1::job::JobFilter;
 use tidegate_core::v1::limits::ConfigurableLimits;
 use tidegate_core::v1::problem::InvalidRequest;
+use tidegate_core::{JobState, QueueKey};
 use tidegate_engine::{ErrorDigest, JobCriteria, JobCursor, Pool};
 
 use super::super::error::PageError;
@@ -16,7 +16,7 @@ use super::super::links;
 use super::super::page::{Page, PageBlock, SEEN, Section};
 use super::super::visit::{Visit, job_id};
 use super::list_changes::{ListChanges, note_of};
-use super::parts::{STATES, job_table, state_text};
+use super::parts::job_table;
 use super::queue::{QueuePath, named, show_queue, trail};
 use crate::config::AccountRole;
 use crate::shapes::{list_criteria, listed_details};
@@ -213,8 +213,8 @@ fn filter_form(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
             label { "State"
                 select name="state" {
                     option value="" { "any" }
-                    @for state in STATES {
-                        @let name = state_text(state);
+                    @for state in JobState::ALL {
+                        @let name = state.as_str();
                         option value=(name) selected[value("state") == name] { (name) }
                     }
                 }

@@ -20,7 +20,6 @@ use super::super::page::PageBlock;
 use super::super::visit::Visit;
 use super::keys::{details, frame};
 use crate::config::DEFAULT_POOL;
-use crate::shapes::stored_scope;
 
 /// The scopes, with what each is for.
 const SCOPES: [(Scope, &str); 4] = [
@@ -148,7 +147,7 @@ async fn new_key(engine: &Engine, form: &SubmittedForm) -> Result<NewApiKey, Pag
         .pool
         .as_ref()
         .map_or(DEFAULT_POOL, |pool| pool.as_str());
-    let scopes: Scopes = body.scopes.into_iter().map(stored_scope).collect();
+    let scopes: Scopes = body.scopes.into_iter().collect();
     Ok(NewApiKey {
         grant: Grant {
             pool: Arc::from(pool),

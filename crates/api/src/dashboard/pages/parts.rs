@@ -1,9 +1,8 @@
 //! Parts of several pages.
 
 use maud::{Markup, html};
-use tidegate_core::QueueKey;
 use tidegate_core::v1::job::{DeadReason, JobDetails};
-use tidegate_core::v1::values::StateName;
+use tidegate_core::{JobState, QueueKey};
 use tidegate_engine::{Pool, QueueFigures};
 use tidegate_store::TableRevision;
 
@@ -14,28 +13,9 @@ use super::super::page::{PageBlock, SEEN};
 use super::super::visit::Visit;
 use super::super::{links, text};
 
-/// All states, in the order in which a job goes through them.
-pub(super) const STATES: [StateName; 5] = [
-    StateName::Delayed,
-    StateName::Ready,
-    StateName::Leased,
-    StateName::Dead,
-    StateName::Done,
-];
-
-pub(super) const fn state_text(state: StateName) -> &'static str {
-    match state {
-        StateName::Delayed => "delayed",
-        StateName::Ready => "ready",
-        StateName::Leased => "leased",
-        StateName::Dead => "dead",
-        StateName::Done => "done",
-    }
-}
-
 /// A state with its colour.
-pub(super) fn state_badge(state: StateName) -> Markup {
-    let name = state_text(state);
+pub(super) fn state_badge(state: JobState) -> Markup {
+    let name = state.as_str();
     html! { span class={ "badge state-" (name) } { (name) } }
 }
 
@@ -61,7 +41,7 @@ pub(super) fn tile(label: &str, value: &str, link: Option<&str>) -> Markup {
 }
 
 /// The numbers of jobs of a queue, or of all. `link` leads to the jobs in a state.
-pub(super) fn tiles(figures: &QueueFigures, link: impl Fn(StateName) -> Option<String>) -> Markup {
+pub(super) fn tiles(figures: &QueueFigures, link: impl Fn(JobState) -> Option<String>) -> Markup {
     let stats = &figures.stats;
     let counts = [
         stats.delayed,
@@ -72,8 +52,8 @@ pub(super) fn tiles(figures: &QueueFigures, link: impl Fn(StateName) -> Option<S
     ];
     html! {
         ul.tiles {
-            @for (state, count) in STATES.into_iter().zip(counts) {
-                (tile(state_text(state), &text::number(count), link(state).as_deref()))
+            @for (state, count) in JobState::ALL.into_iter().zip(counts) {
+                (tile(state.as_str(), &text::number(count), link(state).as_deref()))
             }
             (tile("oldest ready", &oldest(figures), None))
         }

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::v1::job::{JobExplanation, JobFilter};
 use tidegate_core::v1::retry::RetryDetails;
-use tidegate_core::v1::values::{StateName, TimestampMs};
-use tidegate_core::{Pause, QueueKey, QueuePolicy};
+use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::{JobState, Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
 
 use super::super::action::{ActionTarget, Done, then};
@@ -17,7 +17,7 @@ use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::{Visit, queue_key};
 use super::super::{links, text};
-use super::parts::{charts, state_text, tiles};
+use super::parts::{charts, tiles};
 use crate::config::AccountRole;
 use crate::shapes::{OVERDUE_MS, explain, list_criteria, policy_details};
 
@@ -74,8 +74,8 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
     };
     let jobs = links::jobs(&pool.name, &queue);
     let of_state = |state| match state {
-        StateName::Dead => Some(links::dead(&pool.name, &queue)),
-        state => Some(links::with_query(&jobs, [("state", state_text(state))])),
+        JobState::Dead => Some(links::dead(&pool.name, &queue)),
+        state => Some(links::with_query(&jobs, [("state", state.as_str())])),
     };
     let holds = what_holds(&pool, &queue, &figures, overview.overdue_ms).await?;
     let live = html! {
@@ -106,7 +106,7 @@ async fn what_holds(
 ) -> Result<String, PageError> {
     let stats = &figures.stats;
     let ready = JobFilter {
-        state: Some(StateName::Ready),
+        state: Some(JobState::Ready),
         ..JobFilter::default()
     };
     if let Some(job) = first_explained(pool, queue, &ready).await? {
@@ -117,7 +117,7 @@ async fn what_holds(
     }
     if overdue_ms > OVERDUE_MS {
         let late_since_ms = text::now().as_ms().saturating_sub(OVERDUE_MS);
-        for state in [StateName::Delayed, StateName::Leased] {
+        for state in [JobState::Delayed, JobState::Leased] {
             let late = JobFilter {
                 state: Some(state),
                 due_before: Some(TimestampMs::saturating(late_since_ms)),

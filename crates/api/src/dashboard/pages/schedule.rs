@@ -6,13 +6,14 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
+use tidegate_core::schedule::Overlap;
 use tidegate_core::v1::schedule::ScheduleConfig;
 use tidegate_core::v1::values::TimestampMs;
-use tidegate_core::{JobState, QueueKey};
+use tidegate_core::{IfRunning, JobState, QueueKey};
 use tidegate_engine::{ActCursor, EngineError, JobAct, Pool};
 use tidegate_store::{
-    IfRunning, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTicks,
-    StoredSchedule, TableSetOutcome,
+    SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleTicks, StoredSchedule,
+    TableSetOutcome,
 };
 
 use super::super::action::{ActionTarget, Done, then};
@@ -148,7 +149,7 @@ fn definition_block(
             dt { "Queue" } dd { a href=(links::queue(&pool.name, queue)) { (queue) } }
             dt { "Its jobs" } dd {
                 a href=(jobs) { "List them" }
-                @if definition.overlap != ScheduleOverlap::Allow { ", with the key " code { (key.job_key()) } }
+                @if definition.overlap != Overlap::Allow { ", with the key " code { (key.job_key()) } }
             }
         }
         pre.definition tabindex="0" { (shown.as_deref().unwrap_or(definition.shown.get())) }

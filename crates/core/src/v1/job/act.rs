@@ -8,7 +8,8 @@ use super::filter::JobFilter;
 use crate::v1::input::{CheckedRequest, object, optional_object};
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{CursorText, IfRunningOption, JobsPerSecond, PageSize, StateName};
+use crate::v1::values::{CursorText, JobsPerSecond, PageSize};
+use crate::{IfRunning, JobState};
 
 /// What is done with jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -29,13 +30,13 @@ pub enum ActName {
 impl ActName {
     /// The states of the jobs that it is for.
     #[must_use]
-    pub const fn states(self) -> &'static [StateName] {
+    pub const fn states(self) -> &'static [JobState] {
         match self {
-            Self::Cancel => &[StateName::Delayed, StateName::Ready, StateName::Leased],
-            Self::Promote => &[StateName::Delayed],
-            Self::Respawn => &[StateName::Dead],
-            Self::Purge => &[StateName::Ready, StateName::Dead],
-            Self::Change => &[StateName::Delayed, StateName::Ready],
+            Self::Cancel => &[JobState::Delayed, JobState::Ready, JobState::Leased],
+            Self::Promote => &[JobState::Delayed],
+            Self::Respawn => &[JobState::Dead],
+            Self::Purge => &[JobState::Ready, JobState::Dead],
+            Self::Change => &[JobState::Delayed, JobState::Ready],
         }
     }
 }
@@ -66,7 +67,7 @@ pub struct ActBody {
     pub rate_per_second: Option<JobsPerSecond>,
     /// With `cancel`: what happens to jobs that workers hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running: Option<IfRunningOption>,
+    pub running: Option<IfRunning>,
     /// With `change`: what to change.
     #[serde(
         default,

@@ -6,7 +6,8 @@ use utoipa::{IntoParams, ToSchema};
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{IfRunningOption, JobIdText, JobKey, StateName};
+use crate::v1::values::{JobIdText, JobKey};
+use crate::{IfRunning, JobState};
 
 /// The parameters of a cancel.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
@@ -19,7 +20,7 @@ pub struct CancelQuery {
     /// What happens if a worker holds the job: `refuse` by default.
     #[serde(default)]
     #[param(required = false)]
-    pub running: IfRunningOption,
+    pub running: IfRunning,
 }
 
 impl CheckedRequest for CancelQuery {
@@ -37,7 +38,7 @@ pub enum CancelAnswer {
         /// Its id.
         id: JobIdText,
         /// The state that it had.
-        was: StateName,
+        was: JobState,
     },
     /// The worker is notified when it extends the lease. Then fail, loss and release delete the job; an ack does not.
     CancelRequested {
@@ -84,11 +85,11 @@ mod tests {
 
     #[test]
     fn a_running_job_is_not_cancelled_by_default() {
-        assert_eq!(read(&[]).unwrap().running, IfRunningOption::Refuse);
+        assert_eq!(read(&[]).unwrap().running, IfRunning::Refuse);
         for (text, running) in [
-            ("refuse", IfRunningOption::Refuse),
-            ("ask", IfRunningOption::Ask),
-            ("revoke", IfRunningOption::Revoke),
+            ("refuse", IfRunning::Refuse),
+            ("ask", IfRunning::Ask),
+            ("revoke", IfRunning::Revoke),
         ] {
             assert_eq!(read(&[("running", text)]).unwrap().running, running);
         }

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::JobState;
 use crate::v1::checks::{check_due, check_start_within};
 use crate::v1::field_change::FieldChange;
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::publish::DueTime;
-use crate::v1::values::{AnswerTimestamp, DurationMs, JobIdText, JobKey, StateName, TimestampMs};
+use crate::v1::values::{AnswerTimestamp, DurationMs, JobIdText, JobKey, TimestampMs};
 
 /// What to change of a job that waits. At least one field; the others stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -67,7 +68,7 @@ pub struct ChangedJob {
     /// What the change did.
     pub outcome: ChangeResult,
     /// Its state now.
-    pub state: StateName,
+    pub state: JobState,
     /// When it is due.
     #[schema(value_type = AnswerTimestamp)]
     pub run_at: TimestampMs,

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::JobState;
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
     AnswerTimestamp, ContentType, ErrorText, JobAttributes, JobIdText, JobKey, QueueNameText,
-    StateName, TimestampMs,
+    TimestampMs,
 };
 
 /// The parameters of all paths that name a job.
@@ -52,7 +53,7 @@ pub struct JobDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// Its state.
-    pub state: StateName,
+    pub state: JobState,
     /// When it was published.
     #[schema(value_type = AnswerTimestamp)]
     pub created_at: TimestampMs,

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::JobState;
 use crate::v1::values::{
-    AnswerTimestamp, JobIdText, JobKey, QueueNameText, StateName, TimestampMs, WorkerNameText,
+    AnswerTimestamp, JobIdText, JobKey, QueueNameText, TimestampMs, WorkerNameText,
 };
 
 /// Why a job is not delivered now, or why it is not delivered any more.
@@ -107,7 +108,7 @@ pub struct JobExplanation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// Its state.
-    pub state: StateName,
+    pub state: JobState,
     /// Why it is not delivered now.
     pub cause: JobCause,
     /// The cause in one sentence, and what to do if something is to be done.

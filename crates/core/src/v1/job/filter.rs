@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::JobState;
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{AttributeText, FilterText, JobKey, StateName, TimestampMs};
+use crate::v1::values::{AttributeText, FilterText, JobKey, TimestampMs};
 
 /// What jobs have in common. Those that match all fields are selected; without a field all are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema, IntoParams)]
@@ -15,7 +16,7 @@ use crate::v1::values::{AttributeText, FilterText, JobKey, StateName, TimestampM
 pub struct JobFilter {
     /// Their state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<StateName>,
+    pub state: Option<JobState>,
     /// Not before this instant is a delayed or ready job due, does a lease end, or has a job died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_from: Option<TimestampMs>,
@@ -69,7 +70,7 @@ mod tests {
             ("error_contains", "smtp: 550"),
         ]);
         let filter = filter.unwrap();
-        assert_eq!(filter.state, Some(StateName::Dead));
+        assert_eq!(filter.state, Some(JobState::Dead));
         assert_eq!(filter.attribute.unwrap().parts(), ("tenant", "a=b"));
         for (name, value) in [
             ("state", "gone"),

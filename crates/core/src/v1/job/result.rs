@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::JobState;
 use crate::v1::checks::check_wait;
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{DurationMs, JobIdText, JobKey, StateName};
+use crate::v1::values::{DurationMs, JobIdText, JobKey};
 
 /// Which job, and how long to wait for its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
@@ -34,7 +35,7 @@ pub struct UnfinishedJob {
     /// Its id.
     pub id: JobIdText,
     /// Its state.
-    pub state: StateName,
+    pub state: JobState,
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::JobState;
 use crate::v1::problem::Problem;
 use crate::v1::values::{
-    AnswerTimestamp, DurabilityLevel, JobIdText, JobKey, QueueNameText, StateName, TimestampMs,
+    AnswerTimestamp, DurabilityLevel, JobIdText, JobKey, QueueNameText, TimestampMs,
 };
 
 /// What a publish did.
@@ -48,7 +49,7 @@ pub struct PublishedJob {
     /// What the publish did.
     pub outcome: PublishResult,
     /// The state of the job.
-    pub state: StateName,
+    pub state: JobState,
     /// When it is due next. Absent if it is done, or a worker holds it and it will not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::options::JobOptions;
+use crate::IfExists;
 use crate::v1::checks::check_count;
 use crate::v1::input::{CheckedRequest, objects, optional_object};
 use crate::v1::limits::{ATOMIC_BATCH_JOBS_MAX, BATCH_JOBS_MAX, ConfigurableLimits};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{
-    Base64Bytes, ContentType, DurabilityLevel, DurationMs, IdempotencyKey, IfExistsOption,
-    JobAttributes, JobKey, JobPayload, JsonText, MaxAttempts, MaxDeliveries, TimestampMs,
-    even_null,
+    Base64Bytes, ContentType, DurabilityLevel, DurationMs, IdempotencyKey, JobAttributes, JobKey,
+    JobPayload, JsonText, MaxAttempts, MaxDeliveries, TimestampMs, even_null,
 };
 
 /// Up to 1,000 jobs for one queue, stored in this order.
@@ -60,7 +60,7 @@ pub struct BatchItem {
     pub key: Option<JobKey>,
     /// What happens if a job has the key: `keep` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub if_exists: Option<IfExistsOption>,
+    pub if_exists: Option<IfExists>,
     /// How long the finished job stays with its key. By default as in the policy of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain: Option<DurationMs>,

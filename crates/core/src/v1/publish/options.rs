@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::IfExists;
 use crate::v1::checks::{check_due, check_lease, check_start_within, check_ttl, check_wait};
 use crate::v1::input::{CheckedRequest, optional_object};
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{
-    DurabilityLevel, DurationMs, IdempotencyKey, IfExistsOption, JobKey, MaxAttempts,
-    MaxDeliveries, TimestampMs,
+    DurabilityLevel, DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, TimestampMs,
 };
 
 /// When a job is due.
@@ -39,7 +39,7 @@ pub struct JobOptions {
     pub key: Option<JobKey>,
     /// What happens if a job has the key: `keep` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub if_exists: Option<IfExistsOption>,
+    pub if_exists: Option<IfExists>,
     /// How long the finished job stays with its key. By default as in the policy of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain: Option<DurationMs>,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::schedule::{CatchUp, Overlap};
 use crate::v1::input::{CheckedRequest, object, optional_object};
 use crate::v1::limits::{
     ConfigurableLimits, SCHEDULE_ATTRIBUTES_BYTES_MAX, SCHEDULE_ATTRIBUTES_MAX,
@@ -18,32 +19,6 @@ use crate::v1::values::{
 
 /// Shortest `catch_up_window`, in ms.
 const WINDOW_MS_MIN: u64 = 1000;
-
-/// What happens at a tick if the job of an earlier tick is not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OverlapOption {
-    /// That job stays as it is, and no other one is published.
-    #[default]
-    Keep,
-    /// It is replaced. A running job runs again afterwards.
-    Replace,
-    /// There are two jobs.
-    Allow,
-}
-
-/// Which ticks are published that were missed while no pump was running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CatchUpOption {
-    /// The last one, unless a later tick is published.
-    #[default]
-    One,
-    /// None: a tick is published up to 10 s late.
-    None,
-    /// All, in their order.
-    All,
-}
 
 /// The job that a schedule publishes: payload, attributes and options as of a publish. Jobs also have the attributes
 /// `tidegate-schedule` (the name of the schedule) and `tidegate-tick-ms` (the time of the tick, in ms since 1970).
@@ -220,10 +195,10 @@ pub struct ScheduleConfig {
     /// What happens if the job of an earlier tick is not done. With `keep` and `replace` the key of the job is `schedule:` and
     /// the name of the schedule.
     #[serde(default)]
-    pub overlap: OverlapOption,
+    pub overlap: Overlap,
     /// Which missed ticks are published.
     #[serde(default)]
-    pub catch_up: CatchUpOption,
+    pub catch_up: CatchUp,
     /// No tick is published later than so long after its time, at least 1 s. By default there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up_window: Option<DurationMs>,
@@ -248,8 +223,8 @@ impl ScheduleConfig {
             time_zone: None,
             every: None,
             job,
-            overlap: OverlapOption::Keep,
-            catch_up: CatchUpOption::One,
+            overlap: Overlap::Keep,
+            catch_up: CatchUp::One,
             catch_up_window: None,
             starts_at: None,
             ends_at: None,

@@ -19,7 +19,7 @@ mod value_schema;
 
 pub use attributes::JobAttributes;
 pub use base64_bytes::Base64Bytes;
-pub use choices::{IfExistsOption, IfRunningOption, PayloadFormat, QueueOrder, StateName};
+pub use choices::{PayloadFormat, QueueOrder};
 pub use content_type::ContentType;
 pub use durability::DurabilityLevel;
 pub use duration::DurationMs;

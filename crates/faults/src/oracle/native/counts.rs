@@ -1,7 +1,7 @@
 //! The failures and losses that answers show. A failure is counted only when a worker reports it. A lost worker costs no
 //! attempt, but after too many of them the job is dead.
 
-use tidegate_core::v1::values::StateName;
+use tidegate_core::JobState;
 
 use super::job::{EventKind, JobEvent, NativeJob, VersionDelivery};
 use super::native_history::NativeHistory;
@@ -159,7 +159,7 @@ fn died_early(job: &NativeJob, event: &JobEvent, shown: &ShownVersion) -> bool {
         );
         is_fail && it.span.from <= event.by
     };
-    shown.state == StateName::Dead
+    shown.state == JobState::Dead
         && shown.died_of_losses
         && shown.losses < LOSSES_MAX
         && !job.events.iter().any(reports_failure)

@@ -1,7 +1,7 @@
 //! The history of one job, by its id: deliveries on either wire, and requests about it.
 
+use tidegate_core::JobState;
 use tidegate_core::v1::publish::PublishResult;
-use tidegate_core::v1::values::StateName;
 
 use crate::history::{CancelEffect, SettleAction, SettleResult, ShownVersion, Span, UnixMicros};
 
@@ -75,7 +75,7 @@ pub(super) enum EventKind {
     /// It published, and its answer shows the job.
     Published {
         outcome: PublishResult,
-        state: StateName,
+        state: JobState,
     },
     /// It settled an attempt.
     Settled {
@@ -128,7 +128,7 @@ impl JobEvent {
     /// Whether it shows that the job was unfinished when it was carried out.
     pub(super) fn shows_unfinished(&self) -> bool {
         match &self.kind {
-            EventKind::Published { state, .. } => *state != StateName::Done,
+            EventKind::Published { state, .. } => *state != JobState::Done,
             EventKind::Settled {
                 attempt: Some(_),
                 result: Some(result),
@@ -138,7 +138,7 @@ impl JobEvent {
             EventKind::Changed { is_certain, .. } | EventKind::Promoted { is_certain } => {
                 *is_certain
             }
-            EventKind::Shown(shown) => shown.state != StateName::Done,
+            EventKind::Shown(shown) => shown.state != JobState::Done,
             _ => false,
         }
     }

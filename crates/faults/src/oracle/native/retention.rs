@@ -1,7 +1,7 @@
 //! A key stays taken while its finished job is retained, and no longer.
 
 use tidegate_core::v1::publish::PublishResult;
-use tidegate_core::v1::values::{IfExistsOption, StateName};
+use tidegate_core::{IfExists, JobState};
 
 use super::job::{EventKind, NativeJob};
 use super::native_history::NativeHistory;
@@ -109,7 +109,7 @@ impl RetainedJob<'_> {
         let is_new = publish.has_stored()
             && *id != self.job.id
             && *outcome == PublishResult::Created
-            && version.spec.if_exists != IfExistsOption::Replace;
+            && version.spec.if_exists != IfExists::Replace;
         let early = (self.done.from + self.retain).checked_sub(at)?;
         (is_new && early > SLACK && !self.may_be_replaced_by(at, observed)).then_some(early)
     }
@@ -117,7 +117,7 @@ impl RetainedJob<'_> {
     /// Whether another publish may have replaced the job before this time.
     fn may_be_replaced_by(&self, at: UnixMicros, observed: &NativeHistory<'_>) -> bool {
         let versions = observed.versions_of_key(self.job.queue, self.key);
-        let mut replacing = versions.filter(|it| it.spec.if_exists == IfExistsOption::Replace);
+        let mut replacing = versions.filter(|it| it.spec.if_exists == IfExists::Replace);
         replacing.any(|it| {
             let stored = it.stored();
             it.storing() != Storing::Never && stored.from <= at && stored.to >= self.done.from
@@ -129,7 +129,7 @@ impl RetainedJob<'_> {
         let PublishEffect::Job {
             id,
             outcome: PublishResult::Exists,
-            state: StateName::Done,
+            state: JobState::Done,
             ..
         } = &publish.effect
         else {

@@ -1,7 +1,7 @@
 //! A published version, with all requests that published it.
 
 use tidegate_core::v1::publish::PublishResult;
-use tidegate_core::v1::values::{IfExistsOption, StateName};
+use tidegate_core::{IfExists, JobState};
 
 use crate::history::{Operation, Span, UnixMicros, VersionSpec};
 use crate::oracle::cut::truncate_to_ms;
@@ -41,7 +41,7 @@ pub(super) enum PublishEffect {
     Job {
         id: String,
         outcome: PublishResult,
-        state: StateName,
+        state: JobState,
         /// When the job is due; `None` on the lmstfy wire.
         run_at: Option<UnixMicros>,
         is_replayed: bool,
@@ -100,7 +100,7 @@ impl VersionHistory<'_> {
 
     /// Whether a request that is carried out stores this version, whatever job has its key.
     fn always_stores(&self) -> bool {
-        self.spec.key.is_none() || self.spec.if_exists == IfExistsOption::Replace
+        self.spec.key.is_none() || self.spec.if_exists == IfExists::Replace
     }
 
     /// Whether an answer has shown its job. Otherwise it may be stored and yet be missing on replicas and on disk.
@@ -118,7 +118,7 @@ impl VersionHistory<'_> {
                     ..
                 }
             );
-            is_replayed && (self.always_stores() || self.spec.if_exists == IfExistsOption::Reject)
+            is_replayed && (self.always_stores() || self.spec.if_exists == IfExists::Reject)
         };
         let is_certain =
             |publish: &VersionPublish<'_>| publish.has_stored() || is_replayed(publish);

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_core::v1::values::IfExistsOption;
+use tidegate_core::IfExists;
 
 use crate::history::{JOB_LEASES, JobParameters, RetryTimes, VersionSpec, now};
 use crate::traffic::draw;
@@ -73,9 +73,9 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec 
         run_at: has_run_at.then(|| (now() + delay) / MS * MS),
         key,
         if_exists: match random.random_range(0..100) {
-            0..45 => IfExistsOption::Replace,
-            45..80 => IfExistsOption::Keep,
-            _ => IfExistsOption::Reject,
+            0..45 => IfExists::Replace,
+            45..80 => IfExists::Keep,
+            _ => IfExists::Reject,
         },
         lease: job_lease(number),
         retry,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_core::v1::values::IfRunningOption;
+use tidegate_core::IfRunning;
 use tokio::task::JoinHandle;
 
 use super::client::NativeFaultClient;
@@ -71,9 +71,9 @@ impl Editor {
         let call = match self.random.random_range(0..100) {
             0..32 => {
                 let running = match self.random.random_range(0..100) {
-                    0..30 => IfRunningOption::Refuse,
-                    30..75 => IfRunningOption::Ask,
-                    _ => IfRunningOption::Revoke,
+                    0..30 => IfRunning::Refuse,
+                    30..75 => IfRunning::Ask,
+                    _ => IfRunning::Revoke,
                 };
                 NativeCall::Cancel {
                     queue,

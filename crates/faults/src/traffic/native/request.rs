@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tidegate_core::IfRunning;
 use tidegate_core::v1::consume::ReserveBody;
-use tidegate_core::v1::values::{DurationMs, IfRunningOption, PayloadFormat, QueueNameText};
+use tidegate_core::v1::values::{DurationMs, PayloadFormat, QueueNameText};
 
 use super::http_request::{HttpRequest, add_parameter, escaped};
 use super::key_text::key_text;
@@ -102,14 +103,9 @@ const fn in_ms(micros: u64) -> DurationMs {
     DurationMs::saturating(micros / MS)
 }
 
-fn cancel(queue: u16, job: &JobAddress, running: IfRunningOption) -> HttpRequest {
-    let running = match running {
-        IfRunningOption::Refuse => "refuse",
-        IfRunningOption::Ask => "ask",
-        IfRunningOption::Revoke => "revoke",
-    };
+fn cancel(queue: u16, job: &JobAddress, running: IfRunning) -> HttpRequest {
     let mut path = job_path(queue, job, "");
-    add_parameter(&mut path, "running", running);
+    add_parameter(&mut path, "running", running.as_str());
     HttpRequest::without_body("DELETE", path)
 }
 

@@ -1,7 +1,7 @@
 //! The outcomes of the verbs of producers and operators on jobs that they name.
 
-use tidegate_core::{JobId, JobState};
-use tidegate_store::{CancelOutcome, IfRunning, JobChange, JobReference, NewDue, PromoteOutcome};
+use tidegate_core::{IfRunning, JobId, JobState};
+use tidegate_store::{CancelOutcome, JobChange, JobReference, NewDue, PromoteOutcome};
 
 use super::NativeModel;
 

@@ -1,7 +1,7 @@
 //! The outcome of each job that is published with a key or an idempotency key.
 
-use tidegate_core::{JobId, JobState, KeyHash};
-use tidegate_store::{IfExists, KeyedOutcome};
+use tidegate_core::{IfExists, JobId, JobState, KeyHash};
+use tidegate_store::KeyedOutcome;
 
 use super::{JobVersion, ModelJob, NativeModel};
 

@@ -4,7 +4,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tidegate_store::{AfterFailure, IfExists, IfRunning, LeaseLength};
+use tidegate_core::{IfExists, IfRunning};
+use tidegate_store::{AfterFailure, LeaseLength};
 
 use super::strategies::{job, result};
 use super::{DueSpec, JobSpec, KEYS, NameSpec, NativeStep, QUEUES};

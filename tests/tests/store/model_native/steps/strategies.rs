@@ -5,8 +5,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tidegate_core::{RetryDelays, RetrySteps};
-use tidegate_store::{AfterFailure, IfExists, IfRunning, JobChange, LeaseLength, NewDue};
+use tidegate_core::{IfExists, IfRunning, RetryDelays, RetrySteps};
+use tidegate_store::{AfterFailure, JobChange, LeaseLength, NewDue};
 
 use super::of_one_job::steps_of_one_job;
 use super::{

@@ -90,7 +90,7 @@ fn headers_have_the_same_options() {
         ("Tidegate-Max-Attempts", b"2"),
     ];
     let read = read(&[("key", "a b")], &headers).unwrap();
-    assert_eq!(read.if_exists, Some(IfExistsOption::Reject));
+    assert_eq!(read.if_exists, Some(IfExists::Reject));
     assert_eq!(read.idempotency_key.unwrap().as_str(), "abc");
     assert_eq!(read.start_within.unwrap().as_ms(), 3_600_000);
     assert_eq!(read.max_attempts.unwrap().get(), 2);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_core::JobState;
 use tidegate_core::v1::publish::PublishResult;
-use tidegate_core::v1::values::StateName;
 
 use crate::history::{
     ClientRequest, History, NativeAnswer, NativeCall, Operation, PublishMode, RequestOutcome,
@@ -104,7 +104,7 @@ fn lmstfy_effect(operation: &Operation, index: usize) -> PublishEffect {
                 .map_or("", |id| id_without_version(id))
                 .to_owned(),
             outcome: PublishResult::Created,
-            state: StateName::Ready,
+            state: JobState::Ready,
             run_at: None,
             is_replayed: false,
         },

@@ -18,7 +18,7 @@ fn published_ahead(history: NativeHistoryBuilder, version: &VersionSpec) -> Nati
     let result = VersionResult::Job {
         id: history.id.to_owned(),
         outcome: PublishResult::Created,
-        state: StateName::Ready,
+        state: JobState::Ready,
         run_at: Some(T0 + 3 * S + AHEAD),
         is_replayed: false,
     };
@@ -46,7 +46,7 @@ fn lmstfy_ack(mut history: NativeHistoryBuilder, at: u64) -> NativeHistoryBuilde
 
 /// A cancel that may have ended the job after all that was observed.
 fn cancelled_last(history: NativeHistoryBuilder) -> NativeHistoryBuilder {
-    history.cancel_with(20 * S, IfRunningOption::Refuse, no_job())
+    history.cancel_with(20 * S, IfRunning::Refuse, no_job())
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_job_that_was_created_with_a_clock_ahead_comes_before_its_ack() {
 
 #[test]
 fn a_job_that_was_created_with_a_clock_ahead_may_be_ended_by_its_ack() {
-    let keyed = keyed(1, IfExistsOption::Keep);
+    let keyed = keyed(1, IfExists::Keep);
     let came = published_ahead(history_with_wrong_clock(), &keyed);
     came.expect(&[Defect::Lost]);
     lmstfy_ack(came, 7 * S + 9 * MS).expect(&[]);

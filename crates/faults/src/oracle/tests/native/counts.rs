@@ -56,11 +56,7 @@ fn a_job_is_dead_after_its_last_failure() {
         let history = history
             .deliver(2 * MS, 1, 1)
             .settle(9 * MS, (1, 1), action, result);
-        history.cancel(
-            S,
-            IfRunningOption::Refuse,
-            CancelEffect::Deleted(StateName::Dead),
-        )
+        history.cancel(S, IfRunning::Refuse, CancelEffect::Deleted(JobState::Dead))
     };
     let retry = SettleResult::Retry(T0 + S + 10 * MS);
     let fail = SettleAction::FailRetryIn(S);
@@ -119,14 +115,14 @@ fn a_job_does_not_die_of_fewer_losses() {
             history = history.deliver(at, 1, attempt);
         }
         let history = history.show(30 * S, |shown| {
-            shown.state = StateName::Dead;
+            shown.state = JobState::Dead;
             shown.losses = losses;
             shown.died_of_losses = true;
         });
         history.cancel(
             31 * S,
-            IfRunningOption::Refuse,
-            CancelEffect::Deleted(StateName::Dead),
+            IfRunning::Refuse,
+            CancelEffect::Deleted(JobState::Dead),
         )
     };
     dead(5, 5).expect(&[]);

@@ -30,8 +30,8 @@ fn a_version_that_was_refused_does_not_come() {
     refused(no_job()).expect(&[]);
     refused(RequestOutcome::Refused(503)).expect(&[Defect::Foreign]);
     let kept = NativeHistoryBuilder::new()
-        .publish(S, keyed(1, IfExistsOption::Keep), PublishResult::Created)
-        .publish(2 * S, keyed(2, IfExistsOption::Keep), PublishResult::Exists);
+        .publish(S, keyed(1, IfExists::Keep), PublishResult::Created)
+        .publish(2 * S, keyed(2, IfExists::Keep), PublishResult::Exists);
     let kept = |number| {
         let history = kept.clone().deliver(2 * S + 9 * MS, number, 1);
         history.ack(2 * S + 20 * MS, number, 1)
@@ -43,11 +43,11 @@ fn a_version_that_was_refused_does_not_come() {
 #[test]
 fn the_newest_version_comes_when_a_run_ends() {
     let running = NativeHistoryBuilder::new()
-        .publish(S, keyed(1, IfExistsOption::Keep), PublishResult::Created)
+        .publish(S, keyed(1, IfExists::Keep), PublishResult::Created)
         .deliver(S + 2 * MS, 1, 1)
         .publish(
             S + 5 * MS,
-            keyed(2, IfExistsOption::Replace),
+            keyed(2, IfExists::Replace),
             PublishResult::Rerun,
         );
     let rerun = running
@@ -68,7 +68,7 @@ fn the_newest_version_comes_when_a_run_ends() {
     let old = rerun.deliver(S + 12 * MS, 1, 2).ack(S + 20 * MS, 1, 2);
     old.expect(&[Defect::OldVersion, Defect::OldVersion, Defect::Lost]);
     // A cancel deletes the version that waits.
-    let asked = running.cancel(S + 7 * MS, IfRunningOption::Ask, CancelEffect::Requested);
+    let asked = running.cancel(S + 7 * MS, IfRunning::Ask, CancelEffect::Requested);
     asked.clone().ack(S + 9 * MS, 1, 1).expect(&[]);
     let came = asked.settle(S + 9 * MS, (1, 1), SettleAction::Ack, SettleResult::Rerun);
     let came = came.deliver(S + 12 * MS, 2, 2).ack(S + 20 * MS, 2, 2);
@@ -78,16 +78,8 @@ fn the_newest_version_comes_when_a_run_ends() {
 #[test]
 fn a_replaced_version_does_not_come() {
     let replaced = NativeHistoryBuilder::new()
-        .publish(
-            500 * MS,
-            keyed(1, IfExistsOption::Keep),
-            PublishResult::Created,
-        )
-        .publish(
-            S,
-            keyed(2, IfExistsOption::Replace),
-            PublishResult::Replaced,
-        );
+        .publish(500 * MS, keyed(1, IfExists::Keep), PublishResult::Created)
+        .publish(S, keyed(2, IfExists::Replace), PublishResult::Replaced);
     let came = |number| {
         let history = replaced.clone().deliver(S + 9 * MS, number, 1);
         history.ack(S + 20 * MS, number, 1)
@@ -113,18 +105,18 @@ fn a_job_that_is_done_does_not_come_again() {
 fn a_cancelled_job_does_not_come() {
     let cancelled = |effect| {
         let history = NativeHistoryBuilder::new().publish(0, delayed(1, S), PublishResult::Created);
-        let history = history.cancel(500 * MS, IfRunningOption::Refuse, effect);
+        let history = history.cancel(500 * MS, IfRunning::Refuse, effect);
         let history = history.deliver_with(S + 5 * MS, 1, 1, |got| got.run_at = T0 + S + MS);
         history.ack(S + 9 * MS, 1, 1)
     };
-    cancelled(CancelEffect::Deleted(StateName::Delayed))
+    cancelled(CancelEffect::Deleted(JobState::Delayed))
         .expect(&[Defect::AfterItsEnd, Defect::AfterItsEnd]);
     cancelled(CancelEffect::AlreadyDone).expect(&[]);
     let open = NativeHistoryBuilder::new().publish(0, delayed(1, S), PublishResult::Created);
     open.clone()
-        .cancel_with(500 * MS, IfRunningOption::Refuse, no_job())
+        .cancel_with(500 * MS, IfRunning::Refuse, no_job())
         .expect(&[]);
-    open.cancel_with(500 * MS, IfRunningOption::Refuse, RequestOutcome::NotSent)
+    open.cancel_with(500 * MS, IfRunning::Refuse, RequestOutcome::NotSent)
         .expect(&[Defect::Lost]);
 }
 
@@ -133,7 +125,7 @@ fn a_job_with_a_requested_cancel_is_not_retried() {
     let asked = NativeHistoryBuilder::new()
         .publish(0, plain(1), PublishResult::Created)
         .deliver(2 * MS, 1, 1)
-        .cancel(5 * MS, IfRunningOption::Ask, CancelEffect::Requested);
+        .cancel(5 * MS, IfRunning::Ask, CancelEffect::Requested);
     asked.expect(&[]);
     let lost = asked
         .deliver(LEASE + 4 * MS, 1, 2)

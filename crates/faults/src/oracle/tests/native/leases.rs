@@ -59,11 +59,11 @@ fn a_held_job_can_be_settled() {
     ack(S, SettleResult::Done)
         .settle(S + 5 * MS, (1, 1), SettleAction::Ack, SettleResult::Gone)
         .expect(&[]);
-    let revoked = delivered().cancel(500 * MS, IfRunningOption::Revoke, CancelEffect::Revoked);
+    let revoked = delivered().cancel(500 * MS, IfRunning::Revoke, CancelEffect::Revoked);
     revoked
         .settle(S, (1, 1), SettleAction::Ack, SettleResult::Gone)
         .expect(&[]);
-    let refused = delivered().cancel(500 * MS, IfRunningOption::Ask, CancelEffect::Requested);
+    let refused = delivered().cancel(500 * MS, IfRunning::Ask, CancelEffect::Requested);
     refused
         .settle(S, (1, 1), SettleAction::Ack, SettleResult::Gone)
         .expect(&[Defect::LeaseBroken]);

@@ -10,7 +10,7 @@ mod results;
 mod times;
 
 use tidegate_core::v1::publish::PublishResult;
-use tidegate_core::v1::values::{IfExistsOption, IfRunningOption, StateName};
+use tidegate_core::{IfExists, IfRunning, JobState};
 
 use super::{Defect, HistoryBuilder, MS, S, T0, TTR, judge, no_job, span};
 use crate::fault::Class;
@@ -52,7 +52,7 @@ fn delayed(number: u64, delay: u64) -> VersionSpec {
 }
 
 /// A version with a key.
-fn keyed(number: u64, if_exists: IfExistsOption) -> VersionSpec {
+fn keyed(number: u64, if_exists: IfExists) -> VersionSpec {
     VersionSpec {
         key: Some(KEY),
         if_exists,
@@ -124,9 +124,9 @@ impl NativeHistoryBuilder {
             id: self.id.to_owned(),
             outcome,
             state: match (outcome, delay) {
-                (PublishResult::Rerun, _) => StateName::Leased,
-                (_, 0) => StateName::Ready,
-                _ => StateName::Delayed,
+                (PublishResult::Rerun, _) => JobState::Leased,
+                (_, 0) => JobState::Ready,
+                _ => JobState::Delayed,
             },
             run_at: Some(T0 + at + if delay > 0 { delay + MS } else { 0 }),
             is_replayed: false,
@@ -238,7 +238,7 @@ impl NativeHistoryBuilder {
         self.settle(at, (number, attempt), SettleAction::Ack, SettleResult::Done)
     }
 
-    fn cancel_with(self, at: u64, running: IfRunningOption, outcome: RequestOutcome) -> Self {
+    fn cancel_with(self, at: u64, running: IfRunning, outcome: RequestOutcome) -> Self {
         let call = NativeCall::Cancel {
             queue: QUEUE,
             job: JobAddress::Id(self.id.to_owned()),
@@ -247,7 +247,7 @@ impl NativeHistoryBuilder {
         self.request(at, call, outcome)
     }
 
-    fn cancel(self, at: u64, running: IfRunningOption, effect: CancelEffect) -> Self {
+    fn cancel(self, at: u64, running: IfRunning, effect: CancelEffect) -> Self {
         let id = self.id.to_owned();
         let answer = NativeAnswer::Cancelled { id, effect };
         self.cancel_with(at, running, RequestOutcome::Native(answer))
@@ -256,7 +256,7 @@ impl NativeHistoryBuilder {
     fn show(self, at: u64, change: impl FnOnce(&mut ShownVersion)) -> Self {
         let mut shown = ShownVersion {
             id: self.id.to_owned(),
-            state: StateName::Ready,
+            state: JobState::Ready,
             attempt: 0,
             failures: 0,
             losses: 0,

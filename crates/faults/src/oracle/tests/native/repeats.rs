@@ -13,7 +13,7 @@ fn replayed(id: &str) -> VersionResult {
     VersionResult::Job {
         id: id.to_owned(),
         outcome: PublishResult::Created,
-        state: StateName::Ready,
+        state: JobState::Ready,
         run_at: Some(T0),
         is_replayed: true,
     }

@@ -60,16 +60,12 @@ fn a_result_is_that_of_the_run_that_ended_the_job() {
 
 #[test]
 fn the_result_of_a_run_that_is_repeated_is_not_shown() {
-    let keep = || keyed(1, IfExistsOption::Keep);
+    let keep = || keyed(1, IfExists::Keep);
     let newest = |end| {
         let both = NativeHistoryBuilder::new()
             .publish_and_wait(0, keep(), end)
             .deliver(2 * MS, 1, 1)
-            .publish(
-                4 * MS,
-                keyed(2, IfExistsOption::Replace),
-                PublishResult::Rerun,
-            );
+            .publish(4 * MS, keyed(2, IfExists::Replace), PublishResult::Rerun);
         let rerun = both.settle(9 * MS, (1, 1), SettleAction::Ack, SettleResult::Rerun);
         rerun
             .deliver_with(12 * MS, 2, 2, |got| got.run_at = T0 + 9 * MS)
@@ -106,8 +102,7 @@ fn an_answer_about_the_end_of_a_job_is_true() {
     };
     dead(JobEndAnswer::Dead).expect(&[]);
     dead(JobEndAnswer::Gone).expect(wrong);
-    let cancelled =
-        |end| waited(end).cancel(9 * MS, IfRunningOption::Revoke, CancelEffect::Revoked);
+    let cancelled = |end| waited(end).cancel(9 * MS, IfRunning::Revoke, CancelEffect::Revoked);
     cancelled(JobEndAnswer::Gone).expect(&[]);
     cancelled(JobEndAnswer::Dead).expect(wrong);
 }
@@ -121,12 +116,12 @@ fn a_job_that_a_client_waits_for_may_keep_its_key() {
         let exists = VersionResult::Job {
             id: "A".to_owned(),
             outcome: PublishResult::Exists,
-            state: StateName::Done,
+            state: JobState::Done,
             run_at: None,
             is_replayed: false,
         };
-        first.publish_result(9 * S, keyed(2, IfExistsOption::Keep), exists)
+        first.publish_result(9 * S, keyed(2, IfExists::Keep), exists)
     };
-    later(keyed(1, IfExistsOption::Keep)).expect(&[Defect::KeyShared]);
-    later(waiting(keyed(1, IfExistsOption::Keep))).expect(&[]);
+    later(keyed(1, IfExists::Keep)).expect(&[Defect::KeyShared]);
+    later(waiting(keyed(1, IfExists::Keep))).expect(&[]);
 }

@@ -132,8 +132,8 @@ fn retries_climb_the_ladder() {
             )
             .cancel(
                 from + S / 2,
-                IfRunningOption::Refuse,
-                CancelEffect::Deleted(StateName::Delayed),
+                IfRunning::Refuse,
+                CancelEffect::Deleted(JobState::Delayed),
             )
     };
     failed(1, 0, S + 9 * MS).expect(&[]);

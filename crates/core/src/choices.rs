@@ -1,0 +1,54 @@
+//! Choices that a publish or a cancel has. Their texts are the names of the variants, in JSON and for the scripts.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a publish does if a job has its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IfExists {
+    /// Keeps that job as it is.
+    #[default]
+    Keep,
+    /// Replaces it. A running job runs again afterwards, with the new payload and options.
+    Replace,
+    /// Fails with `key_taken`.
+    Reject,
+}
+
+impl IfExists {
+    /// Its text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Replace => "replace",
+            Self::Reject => "reject",
+        }
+    }
+}
+
+/// What a cancel does if the job is running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IfRunning {
+    /// Fails with `job_running`.
+    #[default]
+    Refuse,
+    /// Asks the worker, which is notified when it extends its lease.
+    Ask,
+    /// Ends the lease now.
+    Revoke,
+}
+
+impl IfRunning {
+    /// Its text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Ask => "ask",
+            Self::Revoke => "revoke",
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Two jobs of one schedule.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::IfExists;
+
+/// What happens at a tick if the job of an earlier tick is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// That job stays as it is, and no other one is published.
+    #[default]
+    Keep,
+    /// It is replaced. A running job runs again afterwards.
+    Replace,
+    /// There are two jobs.
+    Allow,
+}
+
+impl Overlap {
+    /// What the publish at a tick does if the job of an earlier tick is not done; `None`: jobs have no key.
+    #[must_use]
+    pub const fn if_exists(self) -> Option<IfExists> {
+        match self {
+            Self::Keep => Some(IfExists::Keep),
+            Self::Replace => Some(IfExists::Replace),
+            Self::Allow => None,
+        }
+    }
+}
