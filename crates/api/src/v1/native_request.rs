@@ -102,10 +102,8 @@ impl NativeRequest {
             context,
             hang_up,
         } = api_request;
-        let namespace = decoded(&parts.namespace)?;
-        let _: NamespaceText = namespace.parse()?;
-        let namespace = Namespace::try_from(&*namespace)
-            .map_err(|error| NativeError::new(ProblemCode::InvalidName, error.to_string()))?;
+        let namespace: NamespaceText = decoded(&parts.namespace)?.parse()?;
+        let namespace = Namespace::from(namespace);
         let credential = credential(&head.headers)?;
         let principal = app.engine.authenticate(&credential, &namespace).await?;
         check_encodings(&head.headers)?;
@@ -154,12 +152,10 @@ impl NativeRequest {
 
     /// A queue of the namespace.
     pub(super) fn queue_named(&self, name: &str) -> Result<QueueKey, NativeError> {
-        let _: QueueNameText = name.parse()?;
-        let queue = QueueName::try_from(name)
-            .map_err(|error| NativeError::new(ProblemCode::InvalidName, error.to_string()))?;
+        let queue: QueueNameText = name.parse()?;
         Ok(QueueKey {
             namespace: self.namespace.clone(),
-            queue,
+            queue: QueueName::from(queue),
         })
     }
 

@@ -18,6 +18,7 @@ use crate::v1::limits::{
     POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
 };
 use crate::v1::problem::{InvalidValue, ProblemCode};
+use crate::{Namespace, QueueName};
 
 /// What a text may contain.
 struct TextRule {
@@ -189,6 +190,18 @@ text_type! {
 text_type! {
     /// The name of a namespace: 1 to [`NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
     NamespaceText, schema "Namespace", rule TextRule { what: "the name of a namespace", ..NAME }
+}
+
+impl From<QueueNameText> for QueueName {
+    fn from(name: QueueNameText) -> Self {
+        Self::checked(name.as_str())
+    }
+}
+
+impl From<NamespaceText> for Namespace {
+    fn from(name: NamespaceText) -> Self {
+        Self::checked(name.as_str())
+    }
 }
 
 text_type! {

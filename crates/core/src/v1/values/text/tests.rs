@@ -11,6 +11,8 @@ fn names_are_letters_digits_dash_and_underscore() {
     for name in ["a", "-", "_a-Z09", &"x".repeat(NAME_BYTES_MAX)] {
         assert_eq!(name.parse::<QueueNameText>().unwrap().as_str(), name);
         assert_eq!(name.parse::<NamespaceText>().unwrap().to_string(), name);
+        let namespace = Namespace::from(name.parse::<NamespaceText>().unwrap());
+        assert_eq!(Namespace::try_from(name), Ok(namespace));
         assert_eq!(String::from(name.parse::<PoolText>().unwrap()), name);
     }
     for name in [
