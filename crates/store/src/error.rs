@@ -25,8 +25,8 @@ impl fmt::Display for NamespaceFull {
         match *kind {
             QUEUES => write!(
                 out,
-                "the namespace has as many queues as namespace_limits.queues allows, about {max}; empty one, \
-                 which is then forgotten after a minute"
+                "the namespace has as many queues as namespace_limits.queues allows, about {max}; a queue \
+                 without jobs is forgotten within two minutes"
             ),
             _ => write!(
                 out,

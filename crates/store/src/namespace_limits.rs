@@ -10,7 +10,7 @@ use crate::store::Store;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceLimits {
-    /// Queues with jobs, or that had some a minute ago. Each bucket limits its share of them, so that the limit is not exact.
+    /// Queues. A queue without jobs is forgotten within two minutes. Each bucket limits its share of them, so that the limit is not exact.
     pub queues: u32,
     /// Queues with a policy that differs from the defaults.
     pub policies: u32,

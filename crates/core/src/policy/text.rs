@@ -7,8 +7,8 @@ use std::str::FromStr;
 use super::queue_policy::{Pause, QueuePolicy};
 use crate::extension::RetrySteps;
 
-/// The version of the text. A field that earlier releases do not know needs a new one: they must not apply a part of a
-/// policy.
+/// The version of the text. It changes when a field gets another meaning. A new field needs none: a process that does not know a
+/// field cannot read the policy, and applies no part of it.
 const VERSION: &str = "1";
 
 /// A stored policy that cannot be read: it is damaged, or of a later release.

@@ -66,7 +66,7 @@ pub enum DeleteQueueOutcome {
 type FoundQueue<'a> = (&'a Pool, u16, ListedQueue);
 
 impl Pool {
-    /// A page with up to `limit` queues of a namespace that have jobs, or had some until a few minutes ago: one bucket after the
+    /// A page with up to `limit` queues of a namespace, of which one without jobs is forgotten within two minutes: one bucket after the
     /// other. It costs as much as the namespace has queues, however many others have. A queue that exists during the whole list
     /// is in it, perhaps twice.
     ///

@@ -23,7 +23,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
     operation(Get, "/v1/{namespace}/queues", "list_queues", Scope::Read)
         .about(
             "List queues",
-            "The queues of the namespace that have jobs, or had some a few minutes ago. Each page is sorted by name, the list is not. A queue may be on two pages.",
+            "The queues of the namespace. A queue without jobs is forgotten within two minutes. Each page is sorted by name, the list is not. A queue may be on two pages.",
         )
         .parameters(of_list)
         .answers(&[json(200, "QueueListPage", "A page of queues.")]),

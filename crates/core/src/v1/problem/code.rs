@@ -105,7 +105,7 @@ problem_codes! {
     QueueNotEmpty "queue_not_empty" 409 No "Queue not empty":
         "Only a queue without jobs can be deleted. Purge it first."
     NamespaceFull "namespace_full" 409 No "Namespace full":
-        "The namespace has as many queues, policies, schedules, relays or API keys as `namespace_limits` of the server allows; `detail` has the limit. Delete one. A queue without jobs is forgotten after a minute."
+        "The namespace has as many queues, policies, schedules, relays or API keys as `namespace_limits` of the server allows; `detail` has the limit. Delete an entry of this kind. A queue without jobs is forgotten within two minutes."
     PolicyUnreadable "policy_unreadable" 409 No "Policy unreadable":
         "The stored policy of the queue is damaged; the defaults apply. Replace it with `PUT`."
     RelayUnreadable "relay_unreadable" 409 No "Relay unreadable":

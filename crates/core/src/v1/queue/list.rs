@@ -40,7 +40,7 @@ impl CheckedRequest for ListQuery {
 /// A page of a list of queues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QueueListPage {
-    /// The queues, by name.
+    /// The queues of this page, sorted by name. The pages are in no order.
     pub items: Vec<QueueView>,
     /// The cursor of the next page; `null` at the end of the list.
     #[schema(required = true)]

@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 use crate::v1::values::{AnswerTimestamp, ErrorText, TimestampMs};
 
-/// Whether a relay runs, from the best state to the worst that a `tidegate-relayd` reports; then the two that none reports.
+/// Whether a relay runs. A `tidegate-relayd` reports `running`, `failing` and `refused`, from the best state to the worst. The API sets
+/// `paused` and `unserved`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
 )]
@@ -33,7 +34,7 @@ pub struct LastRelayError {
     pub at: TimestampMs,
 }
 
-/// The state of a relay, as `tidegate-relayd` reports it. Of several, the one with the worst state.
+/// The state of a relay, as `tidegate-relayd` reports it. If several processes report a relay, the worst state counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RelayStatus {
     /// Whether it runs.
