@@ -19,6 +19,8 @@ struct AvailableSpan {
     to: Option<UnixMicros>,
     /// Whether no other request can have influenced it.
     is_exact: bool,
+    /// When the first request was sent that has influenced it since the version was stored or delivered.
+    changed_from: Option<UnixMicros>,
 }
 
 pub(super) fn judge(
@@ -55,11 +57,8 @@ fn available(
         from: since,
         to: delivery.begin.to,
     };
-    for event in job
-        .events
-        .iter()
-        .filter(|it| it.carried_out().overlaps(&between))
-    {
+    let events = job.events.iter();
+    for event in events.filter(|it| it.carried_out().overlaps(&between)) {
         apply_edit(event, &mut span);
     }
     let respawned = context
@@ -85,6 +84,7 @@ fn first_of_version(
         from: due.from,
         to: Some(ended.map_or(due.to, |ended| ended.max(due.to))),
         is_exact: before.is_none(),
+        changed_from: None,
     }
 }
 
@@ -99,6 +99,7 @@ fn after_attempt(
         from: 0,
         to: Some(job.held_at_most_until(before)),
         is_exact: true,
+        changed_from: None,
     };
     let running = Span {
         from: before.begin.from,
@@ -108,6 +109,7 @@ fn after_attempt(
     let ends = job.events.iter().filter(|event| {
         event.may_end_attempt(before.attempt) && event.carried_out().overlaps(&running)
     });
+    span.changed_from = ends.clone().map(|event| event.span.from).min();
     let ends: Vec<AttemptEnd> = ends.filter_map(attempt_end).collect();
     if ends.is_empty() {
         return span;
@@ -158,6 +160,14 @@ fn attempt_end(event: &JobEvent) -> Option<AttemptEnd> {
 
 /// Takes into account that a request may have changed when the job is due.
 fn apply_edit(event: &JobEvent, span: &mut AvailableSpan) {
+    let is_edit = matches!(
+        event.kind,
+        EventKind::Changed { .. } | EventKind::Promoted { .. }
+    );
+    if is_edit {
+        let first = span.changed_from.unwrap_or(event.span.from);
+        span.changed_from = Some(first.min(event.span.from));
+    }
     match event.kind {
         EventKind::Changed { due, .. } => {
             span.from = span.from.min(due.from);
@@ -184,8 +194,10 @@ fn never_early(
     let early = shown
         .max(truncate_to_ms(available.from))
         .saturating_sub(delivery.begin.from);
+    // A change of the due time may be lost as well.
+    let changed_from = available.changed_from.unwrap_or(UnixMicros::MAX);
     let life = Span {
-        from: available.from.min(delivery.begin.from),
+        from: available.from.min(delivery.begin.from).min(changed_from),
         to: delivery.begin.to,
     };
     if early > 0 && !context.excuses.may_lose(life) {

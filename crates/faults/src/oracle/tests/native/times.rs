@@ -144,3 +144,20 @@ fn retries_climb_the_ladder() {
     failed(2, 1, S).expect(&[Defect::Early]);
     failed(3, 2, 3 * S + 9 * MS).expect(&[]);
 }
+
+/// Found by a run with `endpoint-switch` (seed 41033).
+#[test]
+fn a_failure_that_redis_has_lost_delays_no_retry() {
+    let history = NativeHistoryBuilder::new().publish(0, plain(1), PublishResult::Created);
+    let failed = history.deliver(2 * MS, 1, 1).settle(
+        10 * MS,
+        (1, 1),
+        SettleAction::FailRetryIn(S),
+        SettleResult::Retry(T0 + S + 11 * MS),
+    );
+    let first_again = came_at(failed.clone(), 400 * MS, 1);
+    first_again.failover(0, 20 * MS).expect(&[]);
+    let second = failed.deliver_with(400 * MS, 1, 2, |got| got.failures = 1);
+    let second = second.ack(409 * MS, 1, 2);
+    second.failover(500 * MS, 600 * MS).expect(&[Defect::Early]);
+}
