@@ -146,14 +146,14 @@ impl Relays {
         &self,
         namespace: &Namespace,
     ) -> Result<BTreeMap<RelayKey, StoredRelay>, StoreError> {
+        type Fields = Vec<(Vec<u8>, Vec<u8>)>;
         let (mut relays, mut cursor) = (BTreeMap::new(), 0_u64);
         loop {
             let mut scan = redis::cmd("HSCAN");
             scan.arg(keys::RELAYS).arg(cursor);
             scan.arg("MATCH").arg(format!("{namespace}/?*"));
             scan.arg("COUNT").arg(PASSED);
-            let (next, fields): (u64, Vec<(Vec<u8>, Vec<u8>)>) =
-                self.store.large_command(&scan).await?;
+            let (next, fields): (u64, Fields) = self.store.large_command(&scan).await?;
             let own = fields.iter().filter_map(|(field, text)| {
                 let field = str::from_utf8(field).ok()?;
                 Some((RelayKey::parse(field)?, StoredRelay::read(text)))

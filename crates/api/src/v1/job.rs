@@ -137,7 +137,7 @@ pub(super) async fn cancel(request: NativeRequest) -> Result<Response<Body>, Nat
         } => CancelAnswer::Revoked { id: id_text(id) },
         CancelOutcome::Done { id, was } => CancelAnswer::Cancelled {
             id: id_text(id),
-            was: was,
+            was,
         },
     };
     let status = StatusCode::from_u16(answer.status()).unwrap_or(StatusCode::OK);

@@ -32,7 +32,7 @@ pub(super) async fn result(request: NativeRequest) -> Result<Response<Body>, Nat
         JobEnd::NotEnded { id, state } => {
             let unfinished = UnfinishedJob {
                 id: id_text(id),
-                state: state,
+                state,
             };
             Ok(json_answer(StatusCode::ACCEPTED, &unfinished))
         }
