@@ -130,7 +130,7 @@ async fn the_rights_of_the_auditor_are_sufficient_to_repair() {
     let ended = audit().await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     assert!(
-        ended.log.contains("7 findings, 7 repaired"),
+        ended.log.contains("8 findings, 8 repaired"),
         "{}",
         ended.log
     );
