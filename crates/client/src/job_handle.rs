@@ -12,8 +12,8 @@ use tidegate_core::v1::job::{
 };
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::publish::{PublishResult, PublishedJob};
-use tidegate_core::v1::values::{DurabilityLevel, JobPath, QueueNameText, TimestampMs};
-use tidegate_core::{IfRunning, JobState};
+use tidegate_core::v1::values::{JobPath, QueueNameText, TimestampMs};
+use tidegate_core::{Durability, IfRunning, JobState};
 
 use crate::client::Client;
 use crate::error::{Error, RepeatSafety};
@@ -202,7 +202,7 @@ pub struct PublishedHandle {
     /// When it is due next. `None` if it is done, or a worker holds it and it will not run again.
     pub run_at: Option<TimestampMs>,
     /// What has stored it.
-    pub durability: DurabilityLevel,
+    pub durability: Durability,
     /// Whether this is the answer to an earlier publish with the same `Idempotency-Key`.
     pub replayed: bool,
     handle: JobHandle,

@@ -40,7 +40,5 @@ pub use tidegate_core::v1::publish::PublishResult as Outcome;
 pub use tidegate_core::v1::queue::{PolicyBody as Policy, PurgeState, RespawnBody as Respawn};
 pub use tidegate_core::v1::retry::RetryPolicyBody as RetryPolicy;
 pub use tidegate_core::v1::schedule::{ScheduleConfig as Schedule, ScheduleDetails, ScheduleJob};
-pub use tidegate_core::v1::values::{
-    DurabilityLevel as Durability, DurationMs, TimestampMs as Timestamp,
-};
-pub use tidegate_core::{IfExists, IfRunning, JobState, Scope, v1 as api};
+pub use tidegate_core::v1::values::{DurationMs, TimestampMs as Timestamp};
+pub use tidegate_core::{Durability, IfExists, IfRunning, JobState, JobsByState, Scope, v1 as api};

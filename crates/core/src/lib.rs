@@ -10,10 +10,12 @@
 mod api_key;
 mod choices;
 pub mod codec;
+mod durability;
 mod extension;
 pub mod hash_slot;
 mod job;
 mod job_id;
+mod jobs_by_state;
 mod key_hash;
 pub mod keys;
 mod lane;
@@ -29,6 +31,7 @@ pub mod v1;
 
 pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, Scope, Scopes};
 pub use choices::{IfExists, IfRunning};
+pub use durability::Durability;
 pub use extension::{
     KEY_HASH_BYTES, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays, RetrySteps,
 };
@@ -37,6 +40,7 @@ pub use job::{
     NativeOptions, NewJob, TRACE_PARENT_ATTRIBUTE,
 };
 pub use job_id::{InvalidJobId, JOB_ID_BYTES, JobId};
+pub use jobs_by_state::JobsByState;
 pub use key_hash::KeyHash;
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow, share_of};
 pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};

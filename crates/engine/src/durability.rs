@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use prometheus::{HistogramVec, IntCounterVec, exponential_buckets};
-use tidegate_core::JobId;
+use tidegate_core::{Durability, JobId};
 use tidegate_service::metrics::{counters, histograms};
-use tidegate_store::{Durability, DurabilityError, Receipt, Store};
+use tidegate_store::{DurabilityError, Receipt, Store};
 
 static PUBLISHES: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(

@@ -22,10 +22,9 @@ mod whole_queue;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_core::{Durability, JobId, NewJob, QueueKey};
 use tidegate_store::{
-    AckOutcome, ConnectError, Durability, PeekedJob, PublishOutcome, PublishedJobs, Schedules,
-    Store,
+    AckOutcome, ConnectError, PeekedJob, PublishOutcome, PublishedJobs, Schedules, Store,
 };
 use tokio::sync::OnceCell;
 

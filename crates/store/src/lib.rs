@@ -60,7 +60,7 @@ pub use bodies::SMALL_TRANSFER_BYTES_MAX;
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect_error::{ConnectError, ServerCheckError};
 pub use directory::JobDirectory;
-pub use durability::{Durability, DurabilityError};
+pub use durability::DurabilityError;
 pub use error::{NamespaceFull, StoreError, Unavailable};
 pub use history::{FailureEffect, LoggedFailure};
 pub use lanes::{LaneRows, Lanes};
@@ -88,14 +88,14 @@ pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
     AckOutcome, AckRequest, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
-    FailOutcome, FailRequest, IdempotencyKey, InvalidPosition, JobChange, JobEnd, JobReference,
+    FailOutcome, FailRequest, IdempotentRequest, InvalidPosition, JobChange, JobEnd, JobReference,
     JobSelection, JobSurroundings, JobsBefore, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish,
     KeyedResult, KeyedTerms, LIST_HINTS_MAX, LOAD_HINTS_MAX, LeaseLength, LeaseOutcome, LeasedJob,
     ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
     MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob,
-    PromoteOutcome, PublishOutcome, PublishedJobs, PublishedTicks, QueuePage, QueuePosition,
-    ReleaseOutcome, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX,
-    ScheduleTick, SchedulesDue, ServerLeaders, Stats, SweepOutcome, TickOutcome, TickPublish,
-    TouchOutcome,
+    PromoteOutcome, Promoted, PublishOutcome, PublishedJobs, PublishedTicks, QueuePage,
+    QueuePosition, ReleaseOutcome, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX,
+    SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, SweepOutcome, TickOutcome,
+    TickPublish, TouchOutcome, WaitingOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::connect::with_patience;
 use crate::connect_error::{ConnectError, ServerCheckError};
-use crate::durability::{Durability, DurabilityError};
+use crate::durability::DurabilityError;
 use crate::error::StoreError;
 use crate::link::StoreServer;
 use crate::store::Store;
+use tidegate_core::Durability;
 
 /// When and where jobs were written, for [`Store::until_durable`].
 #[derive(Debug, Clone)]

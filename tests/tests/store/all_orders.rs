@@ -384,7 +384,7 @@ impl OrderRun {
             self.store().sweep(self.bucket, TOKEN, 10).await.unwrap()
         {}
         let stats = self.store().stats(&self.queue).await.unwrap();
-        assert_eq!(stats, tidegate_store::Stats::default());
+        assert_eq!(stats, tidegate_core::JobsByState::default());
     }
 }
 

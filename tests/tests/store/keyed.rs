@@ -6,9 +6,9 @@ mod runs;
 use tidegate_core::{IfExists, IfRunning, RecordExtension};
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AckOutcome, AckRequest, CancelOutcome, Claim, IdempotencyKey, JobChange, KeyedJob,
+    AckOutcome, AckRequest, CancelOutcome, Claim, IdempotentRequest, JobChange, KeyedJob,
     KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LeasedJob, NewDue, PromoteOutcome,
-    ReleaseOutcome,
+    Promoted, ReleaseOutcome,
 };
 
 use crate::fixture::{START, StoreFixture, fixture, job};
@@ -239,7 +239,7 @@ async fn a_repeated_request_stores_nothing_and_names_the_first_job() {
     let request = |request| {
         let mut job = f.keyed("unused", IfExists::Keep, "x", 0);
         job.job.native = Some(Box::default());
-        job.idempotency = Some(IdempotencyKey {
+        job.idempotency = Some(IdempotentRequest {
             key: KeyHash::of_request(&f.queue, "request-1"),
             request,
         });
@@ -261,7 +261,7 @@ async fn a_repeated_request_is_known_after_the_clock_was_set_back_over_a_window(
     let f = fixture().await;
     let mut request = f.keyed("unused", IfExists::Keep, "x", 0);
     request.job.native = Some(Box::default());
-    request.idempotency = Some(IdempotencyKey {
+    request.idempotency = Some(IdempotentRequest {
         key: KeyHash::of_request(&f.queue, "request-1"),
         request: 7,
     });
@@ -287,10 +287,12 @@ async fn waiting_jobs_are_promoted_and_their_time_is_changed() {
     let _ = store.change(&f.queue, f.key("a"), change).await.unwrap();
     assert_eq!(f.move_due(START + 999).await.ready, 0);
     let promoted = store.promote(&f.queue, id).await.unwrap();
-    let expected = |was_delayed| PromoteOutcome::Done {
-        id,
-        due_at_ms: START,
-        was_delayed,
+    let expected = |was_delayed| {
+        PromoteOutcome::Done(Promoted {
+            id,
+            due_at_ms: START,
+            was_delayed,
+        })
     };
     assert_eq!(promoted, expected(true));
     assert_eq!(store.promote(&f.queue, id).await.unwrap(), expected(false));
@@ -327,7 +329,7 @@ async fn a_call_may_have_a_key_or_a_request_twice() {
         let mut keyed = f.keyed("b", IfExists::Keep, body, 1000);
         keyed.job.native = None;
         keyed.job.tries = 1;
-        keyed.idempotency = Some(IdempotencyKey {
+        keyed.idempotency = Some(IdempotentRequest {
             key: KeyHash::of_request(&f.queue, "r"),
             request: 7,
         });

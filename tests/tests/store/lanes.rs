@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tidegate_core::keys::DeploymentKeys;
-use tidegate_core::{JobId, JobState, LaneCounts, LaneRow, QueueKey};
+use tidegate_core::{JobId, JobState, JobsByState, LaneCounts, LaneRow, QueueKey};
 use tidegate_store::{
     AckOutcome, AckRequest, AuditEvent, AuditOptions, CancelOutcome, Claim, Inconsistency, Lanes,
-    ReleaseOutcome, Stats, Store, StoreConfig, StoreError, Unavailable,
+    ReleaseOutcome, Store, StoreConfig, StoreError, Unavailable,
 };
 use tidegate_testkit::{RedisOptions, RedisServer, connect_to_redis, consistency};
 
@@ -89,9 +89,9 @@ async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
     assert_eq!(is_done, [true, true, true, true, false, false, true]);
     let listed = all_queues(&store).await;
     assert_eq!(listed.len(), 1, "{listed:?}");
-    let left = Stats {
+    let left = JobsByState {
         ready: 2,
-        ..Stats::default()
+        ..JobsByState::default()
     };
     assert_eq!(listed[0].stats, left);
     consistency::check(&redis.url()).await;
@@ -270,7 +270,7 @@ async fn a_closed_lane_is_empty_to_every_verb_and_opened_by_a_later_epoch_only()
         }
         assert!(is_closed(store, queue, 0).await);
         assert!(store.publish(queue, &[job("x")], None).await.is_err());
-        assert_eq!(store.stats(queue).await.unwrap(), Stats::default());
+        assert_eq!(store.stats(queue).await.unwrap(), JobsByState::default());
         assert_eq!(f.reserve(START, 1, 10).await, [""; 0]);
         assert_eq!(store.peek_ready(queue).await.unwrap(), None);
         assert_eq!(store.respawn(queue, 10, 0).await.unwrap(), 0);
@@ -378,5 +378,5 @@ async fn a_server_that_refuses_publishes_refuses_the_probe() {
         set.query_async::<String>(&mut connection).await.unwrap();
         store.probe_publish(lane).await.unwrap();
     }
-    assert_eq!(store.stats(lane).await.unwrap(), Stats::default());
+    assert_eq!(store.stats(lane).await.unwrap(), JobsByState::default());
 }

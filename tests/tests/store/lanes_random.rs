@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_core::{JobId, LaneRow, QueueKey};
-use tidegate_store::{Claim, Stats, Store, StoreConfig};
+use tidegate_core::{JobId, JobsByState, LaneRow, QueueKey};
+use tidegate_store::{Claim, Store, StoreConfig};
 use tidegate_testkit::{RedisOptions, consistency, print_figure, random};
 
 use crate::fixture::job;
@@ -143,7 +143,7 @@ impl LanesRun {
         let used = self.read().await.counts.used;
         for lane in used..LANES {
             let stats = self.store.stats(self.queue.lane(lane)).await.unwrap();
-            assert_eq!(stats, Stats::default(), "lane {lane} is not in use");
+            assert_eq!(stats, JobsByState::default(), "lane {lane} is not in use");
         }
         for id in &self.held {
             let lane = self.store.lane_in(id.bucket(), &self.queue, used);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::QueueKey;
-use tidegate_store::{ListedQueue, QueuePosition, Stats, Store, StoreConfig};
+use tidegate_core::{JobsByState, QueueKey};
+use tidegate_store::{ListedQueue, QueuePosition, Store, StoreConfig};
 use tidegate_testkit::{RedisOptions, print_figure};
 
 use crate::fixture::{LIMIT, START, StoreFixture, all_queues, delayed, fixture, job};
@@ -40,7 +40,7 @@ async fn counts_are_exact_and_the_age_is_that_of_the_next_job() {
     f.publish(START + 2_100, job("oldest")).await;
     f.publish(START + 2_200, job("younger")).await;
     let all = listed(&f, START + 2_350).await;
-    let expected = Stats {
+    let expected = JobsByState {
         delayed: 1,
         ready: 2,
         leased: 0,

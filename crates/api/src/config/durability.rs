@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde::Deserialize;
-use tidegate_core::Namespace;
-use tidegate_store::{Durability, StoreConfig};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use tidegate_core::{Durability, Namespace};
+use tidegate_store::StoreConfig;
 
 /// The least `durability.timeout`: a round trip and a write to disk take some milliseconds.
 const TIMEOUT_MIN: Duration = Duration::from_millis(10);
@@ -15,6 +16,7 @@ const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 #[serde(deny_unknown_fields)]
 pub struct DurabilityConfig {
     /// For namespaces that are not in `namespaces`.
+    #[serde(deserialize_with = "from_text")]
     pub default: Durability,
     /// The longest wait for it, from the moment the jobs are stored. At least 10 ms, and less than `requests.timeout`,
     /// if any namespace waits.
@@ -22,7 +24,27 @@ pub struct DurabilityConfig {
     pub timeout: Duration,
     /// By `NAMESPACE`, or `POOL/NAMESPACE`, which takes precedence. The pool is the one that the token names, also
     /// while that pool moves.
+    #[serde(deserialize_with = "by_name")]
     pub namespaces: BTreeMap<String, Durability>,
+}
+
+/// A durability in a map.
+#[derive(Debug, Deserialize)]
+struct DurabilityText(#[serde(deserialize_with = "from_text")] Durability);
+
+fn by_name<'de, D: Deserializer<'de>>(map: D) -> Result<BTreeMap<String, Durability>, D::Error> {
+    let read = BTreeMap::<String, DurabilityText>::deserialize(map)?;
+    Ok(read
+        .into_iter()
+        .map(|(name, text)| (name, text.0))
+        .collect())
+}
+
+/// Reads a durability. Errors of settings have no code of `/v1`.
+fn from_text<'de, D: Deserializer<'de>>(text: D) -> Result<Durability, D::Error> {
+    let text = String::deserialize(text)?;
+    let read = text.parse::<Durability>();
+    read.map_err(|invalid| D::Error::custom(invalid.detail))
 }
 
 impl DurabilityConfig {
@@ -112,7 +134,7 @@ mod tests {
     use super::*;
 
     fn durability(text: &str) -> Durability {
-        Durability::try_from(text.to_owned()).unwrap()
+        text.parse().unwrap()
     }
 
     fn config(namespaces: &[(&str, &str)]) -> DurabilityConfig {

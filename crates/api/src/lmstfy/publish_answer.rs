@@ -3,7 +3,8 @@
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
-use tidegate_store::{Durability, DurabilityError};
+use tidegate_core::Durability;
+use tidegate_store::DurabilityError;
 
 use super::error::ApiError;
 use super::job_id::WireJobId;

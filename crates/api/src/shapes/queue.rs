@@ -1,15 +1,14 @@
 //! Queues as they are shown.
 
-use tidegate_core::v1::queue::{JobsByState, QueueView};
+use tidegate_core::v1::queue::QueueView;
 use tidegate_core::v1::values::TimestampMs;
-use tidegate_core::{Pause, QueueKey};
+use tidegate_core::{JobsByState, Pause, QueueKey};
 use tidegate_engine::Pool;
-use tidegate_store::Stats;
 
 use super::content::queue_text;
 
 /// What is shown of a queue.
-pub(crate) fn queue_view(pool: &Pool, queue: &QueueKey, stats: &Stats) -> QueueView {
+pub(crate) fn queue_view(pool: &Pool, queue: &QueueKey, jobs: JobsByState) -> QueueView {
     let policy = pool.policy(queue);
     let paused_until = match policy.pause {
         Pause::Until(end_ms) => Some(TimestampMs::saturating(end_ms)),
@@ -17,13 +16,7 @@ pub(crate) fn queue_view(pool: &Pool, queue: &QueueKey, stats: &Stats) -> QueueV
     };
     QueueView {
         queue: queue_text(queue),
-        jobs: JobsByState {
-            delayed: stats.delayed,
-            ready: stats.ready,
-            leased: stats.leased,
-            dead: stats.dead,
-            done: stats.done,
-        },
+        jobs,
         paused: pool.is_paused(queue),
         paused_until,
         closed: policy.closed,

@@ -99,23 +99,19 @@ pub(super) async fn promote(request: NativeRequest) -> Result<Response<Body>, Na
     let queue = request.queue()?;
     let query: JobQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
-    let (id, due_at_ms, was_delayed) = match request.pool().promote(&queue, job).await? {
+    let promoted = match request.pool().promote(&queue, job).await? {
         PromoteOutcome::AlreadyGone => return Err(not_found()),
         PromoteOutcome::NotWaiting(state) => return Err(not_waiting(state)),
-        PromoteOutcome::Done {
-            id,
-            due_at_ms,
-            was_delayed,
-        } => (id, due_at_ms, was_delayed),
+        PromoteOutcome::Done(promoted) => promoted,
     };
     let answer = PromotedJob {
-        id: id_text(id),
+        id: id_text(promoted.id),
         key: request.job_key(query.key.as_ref().map(|key| key.as_str())),
-        outcome: match was_delayed {
+        outcome: match promoted.was_delayed {
             true => PromoteResult::Promoted,
             false => PromoteResult::AlreadyReady,
         },
-        run_at: TimestampMs::saturating(due_at_ms),
+        run_at: TimestampMs::saturating(promoted.due_at_ms),
     };
     Ok(json_answer(StatusCode::OK, &answer))
 }

@@ -7,7 +7,7 @@ use tidegate_core::v1::values::{JobAttributes, JobPayload};
 use tidegate_core::{
     DURATION_MS_MAX, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
 };
-use tidegate_store::{IdempotencyKey, KeyedJob};
+use tidegate_store::{IdempotentRequest, KeyedJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::shapes::{stored_attributes, stored_delays};
@@ -27,10 +27,13 @@ pub(super) fn keyed_job(
     attributes: JobAttributes,
     options: &JobOptions,
 ) -> KeyedJob {
-    let idempotency = options.idempotency_key.as_ref().map(|key| IdempotencyKey {
-        key: KeyHash::of_request(queue, key.as_str()),
-        request: request_hash(&payload, &attributes, options),
-    });
+    let idempotency = options
+        .idempotency_key
+        .as_ref()
+        .map(|key| IdempotentRequest {
+            key: KeyHash::of_request(queue, key.as_str()),
+            request: request_hash(&payload, &attributes, options),
+        });
     KeyedJob {
         job: new_job(queue, payload, attributes, options),
         if_exists: options.if_exists.unwrap_or_default(),

@@ -6,11 +6,11 @@ use tidegate_core::v1::input::{merge_option_headers, read_query};
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::{DueTime, JobOptions, PublishResult, PublishedJob};
 use tidegate_core::v1::values::{
-    ContentType, DurabilityLevel, JobAttributes, JobPayload, TimestampMs, check_json_payload,
+    ContentType, JobAttributes, JobPayload, TimestampMs, check_json_payload,
 };
-use tidegate_core::{JobId, JobState, QueueKey, Scope};
+use tidegate_core::{Durability, JobId, JobState, QueueKey, Scope};
 use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
-use tidegate_store::{Durability, KeyedJob, KeyedOutcome, KeyedResult};
+use tidegate_store::{KeyedJob, KeyedOutcome, KeyedResult};
 
 use super::answer::json_answer;
 use super::error::NativeError;
@@ -230,15 +230,8 @@ fn answer(
         outcome,
         state,
         run_at: due_ms.map(TimestampMs::saturating),
-        durability: level_of(durability),
+        durability: durability,
         replayed: false,
-    }
-}
-
-const fn level_of(durability: Durability) -> DurabilityLevel {
-    DurabilityLevel {
-        replicas: durability.replicas,
-        fsync: durability.fsync,
     }
 }
 
@@ -249,11 +242,8 @@ pub(super) fn durability_target(request: &NativeRequest, options: &JobOptions) -
         .durability_target(request.pool(), &request.namespace);
     match options.durability {
         None => target,
-        Some(level) => DurabilityTarget {
-            durability: Durability {
-                replicas: level.replicas,
-                fsync: level.fsync,
-            },
+        Some(durability) => DurabilityTarget {
+            durability,
             ..target
         },
     }

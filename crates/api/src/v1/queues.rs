@@ -38,7 +38,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
             namespace: request.namespace.clone(),
             queue: name.clone(),
         };
-        queue_view(request.pool(), &queue, stats)
+        queue_view(request.pool(), &queue, *stats)
     });
     let next = listing.next.map(|next| next.to_string().try_into());
     let answer = QueueListPage {
@@ -58,7 +58,7 @@ pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, Nativ
     let stats = request.pool().stats(&queue).await?;
     Ok(json_answer(
         StatusCode::OK,
-        &queue_view(request.pool(), &queue, &stats),
+        &queue_view(request.pool(), &queue, stats),
     ))
 }
 

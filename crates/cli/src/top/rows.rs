@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use tidegate::api::queue::{JobsByState, QueueView};
+use tidegate::JobsByState;
+use tidegate::api::queue::QueueView;
 
 /// A column that the rows can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

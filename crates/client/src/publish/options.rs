@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tidegate_core::IfExists;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::JobOptions;
 use tidegate_core::v1::retry::RetryPolicyBody;
-use tidegate_core::v1::values::{DurabilityLevel, MaxAttempts, MaxDeliveries, TimestampMs};
+use tidegate_core::v1::values::{MaxAttempts, MaxDeliveries, TimestampMs};
+use tidegate_core::{Durability, IfExists};
 
 use super::batch_job::{BatchJob, RepeatableOptions, duration};
 use super::single::Publish;
@@ -90,7 +90,7 @@ publish_options! {
         Ok(())
     };
     /// Sets what must have stored the job before the publish is answered. Default: as set for the namespace.
-    durability(level: DurabilityLevel) |level| move |it: &mut JobOptions| {
+    durability(level: Durability) |level| move |it: &mut JobOptions| {
         it.durability = Some(level);
         Ok(())
     };

@@ -172,7 +172,6 @@ fn append_query(
 mod tests {
     use tidegate_core::IfExists;
     use tidegate_core::v1::retry::RetryPolicyBody;
-    use tidegate_core::v1::values::DurabilityLevel;
 
     use super::*;
 

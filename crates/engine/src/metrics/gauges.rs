@@ -8,8 +8,8 @@ use std::sync::Arc;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, Opts};
-use tidegate_core::QueueKey;
-use tidegate_store::{ListedQueue, ServerFigures, Stats};
+use tidegate_core::{JobsByState, QueueKey};
+use tidegate_store::{ListedQueue, ServerFigures};
 
 use super::collector::Collected;
 use super::{OF_QUEUE, may_have_series, queue_labels};
@@ -149,7 +149,7 @@ pub(crate) struct PoolGauges {
 type Rows<T> = Vec<(Option<QueueKey>, T)>;
 
 struct QueueSize {
-    stats: Stats,
+    stats: JobsByState,
     oldest_ready_ms: Option<u64>,
 }
 
@@ -270,10 +270,10 @@ mod tests {
     }
 
     fn listed(name: &str, ready: u64, oldest_ready_ms: Option<u64>) -> ListedQueue {
-        let stats = Stats {
+        let stats = JobsByState {
             ready,
             delayed: 1,
-            ..Stats::default()
+            ..JobsByState::default()
         };
         ListedQueue {
             queue: key(name),

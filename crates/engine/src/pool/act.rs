@@ -9,7 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tidegate_core::{JobId, JobState, QueueKey};
 use tidegate_store::{
     CancelOutcome, ChangeOutcome, InvalidPosition, LIST_HINTS_MAX, ListedJob, PromoteOutcome,
-    StoreError,
+    Promoted, StoreError,
 };
 
 use super::Pool;
@@ -228,10 +228,10 @@ async fn act_on(
                 let outcome = store.promote(queue, job).await?;
                 Ok(matches!(
                     outcome,
-                    PromoteOutcome::Done {
+                    PromoteOutcome::Done(Promoted {
                         was_delayed: true,
                         ..
-                    }
+                    })
                 ))
             })
             .await?

@@ -1,8 +1,8 @@
 //! Publishing jobs that have a key or an idempotency key.
 
-use tidegate_core::{JobState, QueueKey};
+use tidegate_core::{Durability, JobState, QueueKey};
 use tidegate_store::{
-    Durability, DurabilityError, KeyedJob, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms,
+    DurabilityError, KeyedJob, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms,
     PUBLISH_JOBS_MAX, Receipt,
 };
 

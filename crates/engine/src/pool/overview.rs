@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidegate_core::{Namespace, QueueKey};
-use tidegate_store::{ListedQueue, ServerFigures, ServerLeaders, Stats};
+use tidegate_core::{JobsByState, Namespace, QueueKey};
+use tidegate_store::{ListedQueue, ServerFigures, ServerLeaders};
 
 use super::Pool;
 use crate::error::EngineError;
@@ -27,7 +27,7 @@ pub struct PoolOverview {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueFigures {
     /// By state.
-    pub stats: Stats,
+    pub stats: JobsByState,
     /// Age of the oldest ready job, in ms since it became ready; `None` if no job is ready, or if it is not known.
     pub oldest_ready_ms: Option<u64>,
 }

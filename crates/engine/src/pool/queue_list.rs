@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use futures_util::future::try_join_all;
-use tidegate_core::{Namespace, QueueKey, QueueName, QueuePolicy};
-use tidegate_store::{InvalidPosition, ListedQueue, QueuePosition, Stats, StoreError};
+use tidegate_core::{JobsByState, Namespace, QueueKey, QueueName, QueuePolicy};
+use tidegate_store::{InvalidPosition, ListedQueue, QueuePosition, StoreError};
 
 use super::Pool;
 use super::job_list::read_number;
@@ -48,7 +48,7 @@ impl FromStr for QueueCursor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueListing {
     /// The queues by name, with their numbers of jobs; perhaps none.
-    pub queues: Vec<(QueueName, Stats)>,
+    pub queues: Vec<(QueueName, JobsByState)>,
     /// Where the next page begins; `None` if this is the last one.
     pub next: Option<QueueCursor>,
 }
@@ -147,19 +147,21 @@ impl Pool {
     async fn whole_queue(
         &self,
         (pool, bucket, listed): FoundQueue<'_>,
-    ) -> Result<Option<(QueueName, Stats)>, StoreError> {
+    ) -> Result<Option<(QueueName, JobsByState)>, StoreError> {
         let queue = listed.queue;
         let lanes: Vec<_> = self.all_lanes(&queue).collect();
         let all = match lanes.len() {
             1 => vec![listed.stats],
             _ => try_join_all(lanes.iter().map(|(pool, lane)| pool.store.stats(*lane))).await?,
         };
-        let first = all.iter().position(|stats| *stats != Stats::default());
+        let first = all
+            .iter()
+            .position(|stats| *stats != JobsByState::default());
         let (first_pool, first_lane) = lanes[first.unwrap_or(0)];
         if !std::ptr::eq(first_pool, pool) || pool.store.bucket_of(first_lane) != bucket {
             return Ok(None);
         }
-        let mut sum = Stats::default();
+        let mut sum = JobsByState::default();
         all.into_iter().for_each(|stats| sum += stats);
         Ok(Some((queue.queue.clone(), sum)))
     }
@@ -170,7 +172,7 @@ impl Pool {
     /// Redis gave no answer. The policy may be deleted.
     pub async fn delete_queue(&self, queue: &QueueKey) -> Result<DeleteQueueOutcome, EngineError> {
         let stats = self.stats(queue).await?;
-        if stats != Stats::default() {
+        if stats != JobsByState::default() {
             return Ok(DeleteQueueOutcome::NotEmpty);
         }
         for pool in self.with_target() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tidegate_core::{Lane, QueueKey};
-use tidegate_store::{DueTimes, PeekedJob, Stats, StoreError};
+use tidegate_core::{JobsByState, Lane, QueueKey};
+use tidegate_store::{DueTimes, PeekedJob, StoreError};
 use tokio::time::timeout;
 
 use super::Pool;
@@ -73,11 +73,11 @@ impl Pool {
     ///
     /// # Errors
     /// A lane failed. A sum without it would be mistaken for the size of the queue.
-    pub async fn stats(&self, queue: &QueueKey) -> Result<Stats, EngineError> {
+    pub async fn stats(&self, queue: &QueueKey) -> Result<JobsByState, EngineError> {
         let lanes = self
             .all_lanes(queue)
             .map(|(pool, lane)| pool.store.stats(lane));
-        let mut stats = Stats::default();
+        let mut stats = JobsByState::default();
         for of_lane in try_join_all(lanes).await? {
             stats += of_lane;
         }

@@ -29,9 +29,10 @@ use tokio::time::{sleep_until, timeout_at};
 
 use super::connection::RedisConnection;
 use super::waits::Timeouts;
-use crate::durability::{Durability, DurabilityError};
+use crate::durability::DurabilityError;
 use barrier_connection::{BarrierConnection, BarrierWaiter};
 use history::ReplicationHistory;
+use tidegate_core::Durability;
 
 /// Maximum number of barriers of one durability in flight at a server, each on a separate connection.
 const CARRIERS: usize = 4;

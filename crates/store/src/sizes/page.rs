@@ -6,9 +6,9 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use tidegate_core::QueueKey;
+use tidegate_core::{JobsByState, QueueKey};
 
-use crate::verbs::{AllQueues, ListedQueue, Stats};
+use crate::verbs::{AllQueues, ListedQueue};
 
 /// A page ends once its rows have this many bytes, about: writing or reading one takes Redis much less than 1 ms.
 const ROWS_BYTES: usize = 64 * 1024;
@@ -90,7 +90,7 @@ impl SizesPage {
 
 impl SizesRow {
     fn new(listed: &ListedQueue) -> Self {
-        let Stats {
+        let JobsByState {
             delayed,
             ready,
             leased,
@@ -109,7 +109,7 @@ impl SizesRow {
         let [delayed, ready, leased, dead, done] = self.1;
         Some(ListedQueue {
             queue: self.queue()?,
-            stats: Stats {
+            stats: JobsByState {
                 delayed,
                 ready,
                 leased,
@@ -128,9 +128,9 @@ mod tests {
     fn all(queues: usize) -> AllQueues {
         let listed = |number: usize| ListedQueue {
             queue: QueueKey::try_from(format!("shop/q{number}").as_str()).unwrap(),
-            stats: Stats {
+            stats: JobsByState {
                 ready: number as u64,
-                ..Stats::default()
+                ..JobsByState::default()
             },
             oldest_ready_ms: number.is_multiple_of(2).then_some(7),
         };

@@ -2,6 +2,7 @@ use tidegate_core::codec::INSTANT_MS;
 use tidegate_core::{DURATION_MS_MAX, Job, JobState, QueueKey};
 
 use super::job_reference::JobReference;
+use super::waiting::WaitingOutcome;
 use crate::bodies::StoredRecord;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
@@ -27,17 +28,8 @@ pub struct JobChange {
     pub start_within_ms: Option<u64>,
 }
 
-/// The outcome of a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub enum ChangeOutcome {
-    /// The job as it is now, without its attributes and body.
-    Done(Box<Job>),
-    /// There is no such job in this queue.
-    AlreadyGone,
-    /// The job does not wait, or not in the state that was asked for: it is in this state, and unchanged.
-    NotWaiting(JobState),
-}
+/// The outcome of a change, with the job as it is now, without its attributes and body.
+pub type ChangeOutcome = WaitingOutcome<Box<Job>>;
 
 impl Store {
     /// Changes when a delayed or ready job is due.

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
-use tidegate_core::{Namespace, QueueKey};
+use tidegate_core::{JobsByState, Namespace, QueueKey};
 
 use super::list_position::InvalidPosition;
-use super::stats::Stats;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
@@ -31,7 +30,7 @@ pub struct ListedQueue {
     /// The queue.
     pub queue: QueueKey,
     /// The number of its jobs by state.
-    pub stats: Stats,
+    pub stats: JobsByState,
     /// Age of the oldest ready job, in ms since it became ready; the maximum over all lanes. `None` if no job is ready,
     /// or if the first 4 hints of the list are stale or expired.
     pub oldest_ready_ms: Option<u64>,
@@ -156,7 +155,7 @@ impl Store {
             let queue = name.and_then(|name| QueueKey::try_from(name).ok());
             queues.push(ListedQueue {
                 queue: queue.ok_or_else(|| StoreError::corrupt("invalid name of a queue"))?,
-                stats: Stats::read(&mut reply)?,
+                stats: reply.jobs_by_state()?,
                 oldest_ready_ms: reply.optional()?,
             });
         }

@@ -32,6 +32,7 @@ mod settle;
 mod stats;
 mod sweep;
 mod touch;
+mod waiting;
 mod withdraw;
 
 pub use ack::{AckOutcome, AckRequest, NewResult};
@@ -50,11 +51,11 @@ pub use load_slot::{LOAD_HINTS_MAX, LoadSlotOutcome};
 pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};
 pub use peek::PeekedJob;
 pub use poll::POLL_QUEUES_MAX;
-pub use promote::PromoteOutcome;
+pub use promote::{PromoteOutcome, Promoted};
 pub use publish::{PUBLISH_JOBS_MAX, PublishOutcome, PublishedJobs};
 pub(crate) use publish_keyed::IDEMPOTENCY_MS_MAX;
 pub use publish_keyed::{
-    IdempotencyKey, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms,
+    IdempotentRequest, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms,
 };
 pub use release::ReleaseOutcome;
 pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
@@ -65,6 +66,6 @@ pub use schedule::{
     PublishedTicks, SCHEDULES_DUE_MAX, ScheduleTick, SchedulesDue, TickOutcome, TickPublish,
 };
 pub use settle::LeasedJob;
-pub use stats::Stats;
 pub use sweep::{SWEEP_CHUNKS_MAX, SweepOutcome};
 pub use touch::TouchOutcome;
+pub use waiting::WaitingOutcome;

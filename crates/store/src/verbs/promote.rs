@@ -1,30 +1,26 @@
-use tidegate_core::{JobId, JobState, QueueKey};
+use tidegate_core::{JobId, QueueKey};
 
 use super::job_reference::JobReference;
+use super::waiting::WaitingOutcome;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
 
 static PROMOTE: LazyScript = script!("promote");
 
-/// The outcome of making a job ready.
+/// A job that is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum PromoteOutcome {
-    /// The job is ready.
-    Done {
-        /// Its id.
-        id: JobId,
-        /// When it became due, in ms since 1970.
-        due_at_ms: u64,
-        /// Whether it was delayed before.
-        was_delayed: bool,
-    },
-    /// There is no such job in this queue.
-    AlreadyGone,
-    /// The job does not wait: it is in this state, and unchanged.
-    NotWaiting(JobState),
+pub struct Promoted {
+    /// Its id.
+    pub id: JobId,
+    /// When it became due, in ms since 1970.
+    pub due_at_ms: u64,
+    /// Whether it was delayed before.
+    pub was_delayed: bool,
 }
+
+/// The outcome of making a job ready.
+pub type PromoteOutcome = WaitingOutcome<Promoted>;
 
 impl Store {
     /// Makes a delayed job ready now.
@@ -45,11 +41,11 @@ impl Store {
         match reply.token() {
             "ok" => {
                 let was_delayed = reply.flag()?;
-                Ok(PromoteOutcome::Done {
+                Ok(PromoteOutcome::Done(Promoted {
                     id: reply.job_id(bucket)?,
                     due_at_ms: reply.count()?,
                     was_delayed,
-                })
+                }))
             }
             "gone" => Ok(PromoteOutcome::AlreadyGone),
             "held" => Ok(PromoteOutcome::NotWaiting(reply.state()?)),

@@ -17,7 +17,7 @@ static PUBLISH_KEYED: LazyScript = script!("publish_keyed");
 
 /// An idempotency key, and the request that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IdempotencyKey {
+pub struct IdempotentRequest {
     /// The hash of the key.
     pub key: KeyHash,
     /// A hash of everything that the request asks for.
@@ -32,7 +32,7 @@ pub struct KeyedJob {
     /// What happens to a job with the same key. Without a key it has no meaning.
     pub if_exists: IfExists,
     /// The idempotency key.
-    pub idempotency: Option<IdempotencyKey>,
+    pub idempotency: Option<IdempotentRequest>,
 }
 
 impl KeyedJob {

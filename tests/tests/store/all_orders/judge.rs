@@ -301,8 +301,8 @@ impl OrderJudge {
     pub(super) fn promoted(&mut self, outcome: PromoteOutcome) {
         let state = self.state();
         match outcome {
-            PromoteOutcome::Done { was_delayed, .. } => {
-                let before = if was_delayed {
+            PromoteOutcome::Done(promoted) => {
+                let before = if promoted.was_delayed {
                     JobState::Delayed
                 } else {
                     JobState::Ready

@@ -198,7 +198,7 @@ async fn who_waits_for_a_key_waits_for_its_newest_version() {
 #[tokio::test]
 async fn who_repeats_a_request_may_wait_for_its_end() {
     let f = fixture().await;
-    let idempotency = IdempotencyKey {
+    let idempotency = IdempotentRequest {
         key: KeyHash::of_request(&f.queue, "request"),
         request: 1,
     };

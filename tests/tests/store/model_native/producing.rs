@@ -2,7 +2,8 @@
 
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob, RecordExtension};
 use tidegate_store::{
-    IdempotencyKey, JobReference, KeyedJob, KeyedOutcome, KeyedPublish, KeyedTerms, PublishOutcome,
+    IdempotentRequest, JobReference, KeyedJob, KeyedOutcome, KeyedPublish, KeyedTerms,
+    PublishOutcome,
 };
 
 use super::NativeRun;
@@ -124,7 +125,7 @@ impl NativeRun<'_> {
             jobs.push(KeyedJob {
                 job: self.new_job(spec, &version, None),
                 if_exists: spec.if_exists,
-                idempotency: spec.request.map(|(key, request)| IdempotencyKey {
+                idempotency: spec.request.map(|(key, request)| IdempotentRequest {
                     key: KeyHash::of_request(&self.queues[queue], &text(key)),
                     request,
                 }),

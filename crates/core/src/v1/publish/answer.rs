@@ -3,11 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::JobState;
 use crate::v1::problem::Problem;
-use crate::v1::values::{
-    AnswerTimestamp, DurabilityLevel, JobIdText, JobKey, QueueNameText, TimestampMs,
-};
+use crate::v1::values::{AnswerTimestamp, JobIdText, JobKey, QueueNameText, TimestampMs};
+use crate::{Durability, JobState};
 
 /// What a publish did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -55,7 +53,7 @@ pub struct PublishedJob {
     #[schema(value_type = Option<AnswerTimestamp>)]
     pub run_at: Option<TimestampMs>,
     /// What has stored it.
-    pub durability: DurabilityLevel,
+    pub durability: Durability,
     /// Whether this repeats the answer to an earlier publish with the same `Idempotency-Key`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,

@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::options::JobOptions;
-use crate::IfExists;
 use crate::v1::checks::check_count;
 use crate::v1::input::{CheckedRequest, objects, optional_object};
 use crate::v1::limits::{ATOMIC_BATCH_JOBS_MAX, BATCH_JOBS_MAX, ConfigurableLimits};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{
-    Base64Bytes, ContentType, DurabilityLevel, DurationMs, IdempotencyKey, JobAttributes, JobKey,
-    JobPayload, JsonText, MaxAttempts, MaxDeliveries, TimestampMs, even_null,
+    Base64Bytes, ContentType, DurationMs, IdempotencyKey, JobAttributes, JobKey, JobPayload,
+    JsonText, MaxAttempts, MaxDeliveries, TimestampMs, even_null,
 };
+use crate::{Durability, IfExists};
 
 /// Up to 1,000 jobs for one queue, stored in this order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
@@ -69,7 +69,7 @@ pub struct BatchItem {
     pub idempotency_key: Option<IdempotencyKey>,
     /// What must have stored the job before the batch is answered. By default as set for the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub durability: Option<DurabilityLevel>,
+    pub durability: Option<Durability>,
     /// How long a worker may hold the job without extending its lease, unless the reserve call says something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationMs>,

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::IfExists;
 use crate::v1::checks::{check_due, check_lease, check_start_within, check_ttl, check_wait};
 use crate::v1::input::{CheckedRequest, optional_object};
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{
-    DurabilityLevel, DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, TimestampMs,
+    DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, TimestampMs,
 };
+use crate::{Durability, IfExists};
 
 /// When a job is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct JobOptions {
     pub idempotency_key: Option<IdempotencyKey>,
     /// What must have stored the job before the publish is answered. By default as set for the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub durability: Option<DurabilityLevel>,
+    pub durability: Option<Durability>,
     /// How long a worker may hold the job without extending its lease, unless the reserve call says something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationMs>,

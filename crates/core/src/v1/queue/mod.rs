@@ -14,4 +14,4 @@ pub use policy::PolicyDetails;
 pub use policy_change::{PolicyBody, RetryChange};
 pub use purge::{PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState};
 pub use respawn::{RespawnAnswer, RespawnBody, RespawnOutcome};
-pub use view::{JobsByState, QueueView};
+pub use view::QueueView;

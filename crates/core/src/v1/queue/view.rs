@@ -3,23 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::JobsByState;
 use crate::v1::values::{AnswerTimestamp, QueueNameText, TimestampMs};
-
-/// How many jobs a queue has, by state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-pub struct JobsByState {
-    /// Not due yet.
-    pub delayed: u64,
-    /// Due, and waiting for a worker.
-    pub ready: u64,
-    /// Held by a worker.
-    pub leased: u64,
-    /// In the dead letter.
-    pub dead: u64,
-    /// Finished, and retained with their keys.
-    #[serde(default)]
-    pub done: u64,
-}
 
 /// A queue. One that was never used has no jobs, and is not an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -4,7 +4,6 @@ mod attributes;
 mod base64_bytes;
 mod choices;
 mod content_type;
-mod durability;
 mod duration;
 mod error_text;
 mod header_text;
@@ -21,7 +20,6 @@ pub use attributes::JobAttributes;
 pub use base64_bytes::Base64Bytes;
 pub use choices::{PayloadFormat, QueueOrder};
 pub use content_type::ContentType;
-pub use durability::DurabilityLevel;
 pub use duration::DurationMs;
 pub(crate) use duration::in_ms;
 pub use error_text::ErrorText;
@@ -37,4 +35,4 @@ pub use text::{
     NamespaceText, PoolText, QueueNameText, RelayNameText, ScheduleNameText, WorkerNameText,
 };
 pub use timestamp::TimestampMs;
-pub(crate) use value_schema::{AnswerDuration, AnswerTimestamp};
+pub(crate) use value_schema::{AnswerDuration, AnswerTimestamp, text_schema};

@@ -9,7 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::v1::limits::TIME_MS_MAX;
 
 /// A text of 1 to `bytes_max` bytes. JSON Schema counts characters, of which there are never more than bytes.
-pub(super) fn text_schema(description: &str, bytes_max: usize) -> ObjectBuilder {
+pub(crate) fn text_schema(description: &str, bytes_max: usize) -> ObjectBuilder {
     let schema = ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use redis::{Cmd, FromRedisValue, RedisResult, Value};
-use tidegate_core::SlotWidth;
+use tidegate_core::{Durability, SlotWidth};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::history::ReplicationHistory;
-use crate::durability::{Durability, DurabilityError};
+use crate::durability::DurabilityError;
 use crate::error::{StoreError, Unavailable};
 use crate::link::connection::RedisConnection;
 use crate::link::waits::bounded;

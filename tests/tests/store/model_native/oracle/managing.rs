@@ -1,7 +1,7 @@
 //! The outcomes of the verbs of producers and operators on jobs that they name.
 
 use tidegate_core::{IfRunning, JobId, JobState};
-use tidegate_store::{CancelOutcome, JobChange, JobReference, NewDue, PromoteOutcome};
+use tidegate_store::{CancelOutcome, JobChange, JobReference, NewDue, PromoteOutcome, Promoted};
 
 use super::NativeModel;
 
@@ -107,11 +107,11 @@ impl NativeModel {
             }
             job.schedule(now_ms, now_ms);
         }
-        PromoteOutcome::Done {
+        PromoteOutcome::Done(Promoted {
             id,
             due_at_ms: job.version.due_ms,
             was_delayed,
-        }
+        })
     }
 
     pub(in super::super) fn respawn(&mut self, id: JobId, ttl_ms: u64) {

@@ -1,4 +1,5 @@
-//! Durability: what has stored a job when its publish is answered.
+//! Durability: what has stored a job when its publish is answered. `docs/durability.md` describes which failures each level
+//! survives.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,29 +10,60 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::value_schema::text_schema;
 use crate::v1::problem::InvalidValue;
+use crate::v1::values::text_schema;
 
 /// What has a job when its publish is answered: memory of the master alone, its disk, or replicas too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct DurabilityLevel {
+pub struct Durability {
     /// How many replicas have the job in memory, or, with `fsync`, on disk.
     pub replicas: u8,
     /// Whether the job is on the disk of the master.
     pub fsync: bool,
 }
 
-impl DurabilityLevel {
-    /// The memory of the master.
+impl Durability {
+    /// The memory of the master. The append-only file and replicas get the job later.
     pub const MEMORY: Self = Self {
         replicas: 0,
         fsync: false,
     };
+
+    /// The disk of the master.
+    pub const FSYNC: Self = Self {
+        replicas: 0,
+        fsync: true,
+    };
+
     const TEXT_BYTES_MAX: usize = "fsync+replica:255".len();
+
+    /// Whether there is nothing to wait for.
+    #[must_use]
+    pub fn is_memory(self) -> bool {
+        self == Self::MEMORY
+    }
+
+    /// All copies that at least one of them has.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            replicas: self.replicas.max(other.replicas),
+            fsync: self.fsync || other.fsync,
+        }
+    }
+
+    /// The copies that both have.
+    #[must_use]
+    pub fn at_most(self, other: Self) -> Self {
+        Self {
+            replicas: self.replicas.min(other.replicas),
+            fsync: self.fsync && other.fsync,
+        }
+    }
 }
 
-impl FromStr for DurabilityLevel {
+impl FromStr for Durability {
     type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
@@ -43,10 +75,7 @@ impl FromStr for DurabilityLevel {
         };
         let level = match text {
             "memory" => Some(Self::MEMORY),
-            "fsync" => Some(Self {
-                replicas: 0,
-                fsync: true,
-            }),
+            "fsync" => Some(Self::FSYNC),
             _ => {
                 let of_fsync = text.strip_prefix("fsync+");
                 let fsync = of_fsync.is_some();
@@ -61,7 +90,7 @@ impl FromStr for DurabilityLevel {
     }
 }
 
-impl fmt::Display for DurabilityLevel {
+impl fmt::Display for Durability {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.fsync, self.replicas) {
             (false, 0) => out.write_str("memory"),
@@ -72,7 +101,7 @@ impl fmt::Display for DurabilityLevel {
     }
 }
 
-impl TryFrom<String> for DurabilityLevel {
+impl TryFrom<String> for Durability {
     type Error = InvalidValue;
 
     fn try_from(text: String) -> Result<Self, InvalidValue> {
@@ -80,13 +109,13 @@ impl TryFrom<String> for DurabilityLevel {
     }
 }
 
-impl From<DurabilityLevel> for String {
-    fn from(level: DurabilityLevel) -> Self {
+impl From<Durability> for String {
+    fn from(level: Durability) -> Self {
         level.to_string()
     }
 }
 
-impl PartialSchema for DurabilityLevel {
+impl PartialSchema for Durability {
     fn schema() -> RefOr<Schema> {
         let description =
             "What has stored the job: `memory`, `replica:N`, `fsync` or `fsync+replica:N`.";
@@ -97,7 +126,7 @@ impl PartialSchema for DurabilityLevel {
     }
 }
 
-impl ToSchema for DurabilityLevel {
+impl ToSchema for Durability {
     fn name() -> Cow<'static, str> {
         "Durability".into()
     }
@@ -111,16 +140,17 @@ mod tests {
     fn every_level_is_read_as_it_is_written() {
         for replicas in 0..=u8::MAX {
             for fsync in [false, true] {
-                let level = DurabilityLevel { replicas, fsync };
+                let level = Durability { replicas, fsync };
                 assert_eq!(level.to_string().parse(), Ok(level));
-                assert!(level.to_string().len() <= DurabilityLevel::TEXT_BYTES_MAX);
+                assert!(level.to_string().len() <= Durability::TEXT_BYTES_MAX);
+                assert_eq!(level.is_memory(), level.to_string() == "memory");
             }
         }
-        let json = serde_json::to_string(&DurabilityLevel::MEMORY).unwrap();
+        let json = serde_json::to_string(&Durability::MEMORY).unwrap();
         assert_eq!(json, "\"memory\"");
         assert_eq!(
-            serde_json::from_str::<DurabilityLevel>(&json).unwrap(),
-            DurabilityLevel::MEMORY
+            serde_json::from_str::<Durability>(&json).unwrap(),
+            Durability::MEMORY
         );
     }
 
@@ -142,7 +172,7 @@ mod tests {
             "replica:1+fsync",
             "fsync+fsync+replica:1",
         ] {
-            let error = text.parse::<DurabilityLevel>().unwrap_err();
+            let error = text.parse::<Durability>().unwrap_err();
             assert!(error.detail.contains("fsync+replica:N"), "{}", error.detail);
         }
     }
