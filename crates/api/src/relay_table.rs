@@ -1,7 +1,7 @@
 //! The relays in Redis, with their settings: what the native API sets and the admin port lists.
 
 use tidegate_core::v1::relay::{RelayConfig, RelayHealth, RelayStatus};
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_engine::{Engine, EngineError};
 use tidegate_store::{RelayKey, StoredRelay, StoredRelayReport, TableRevision};
 
@@ -71,7 +71,7 @@ pub(crate) fn relay_status(
         // The last error may say why no process reports it any more.
         last => RelayStatus {
             state: RelayHealth::Unserved,
-            since: Some(TimestampMs::saturating(report.at_ms)),
+            since: Some(Timestamp::saturating(report.at_ms)),
             last_error: last.ok().and_then(|last| last.last_error),
         },
     }

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::v1::problem::{
-    AppliedState, InvalidRequest, InvalidValue, Problem, ProblemCode,
-};
+use tidegate_core::v1::problem::{Applied, InvalidRequest, InvalidValue, Problem, ProblemCode};
 
 /// An error of any kind.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -36,7 +34,7 @@ pub enum Error {
         /// The field `detail`, or the beginning of the body.
         text: String,
         /// The field `applied`.
-        applied: Option<AppliedState>,
+        applied: Option<Applied>,
         /// The header `Retry-After`.
         retry_after: Option<Duration>,
     },
@@ -108,16 +106,14 @@ impl Error {
 
     /// Whether the change was made.
     #[must_use]
-    pub fn applied(&self) -> AppliedState {
+    pub fn applied(&self) -> Applied {
         match self {
-            Self::Rejected(rejection) => rejection.problem.applied.unwrap_or(AppliedState::No),
+            Self::Rejected(rejection) => rejection.problem.applied.unwrap_or(Applied::No),
             Self::NotConnected(_) | Self::Invalid(_) | Self::Encode(_) | Self::Setup(_) => {
-                AppliedState::No
+                Applied::No
             }
-            Self::UnexpectedAnswer { applied, .. } => applied.unwrap_or(AppliedState::Unknown),
-            Self::ConnectionBroken(_) | Self::NoAnswer(_) | Self::Decode { .. } => {
-                AppliedState::Unknown
-            }
+            Self::UnexpectedAnswer { applied, .. } => applied.unwrap_or(Applied::Unknown),
+            Self::ConnectionBroken(_) | Self::NoAnswer(_) | Self::Decode { .. } => Applied::Unknown,
         }
     }
 
@@ -145,9 +141,9 @@ impl Error {
         // A full queue stays full for longer than a client should wait, and 500 is a defect.
         let is_short = self.is_temporary() && !matches!(self.status(), Some(429 | 500));
         match self.applied() {
-            AppliedState::No => is_short,
-            AppliedState::Unknown => is_short && safety == RepeatSafety::Repeatable,
-            AppliedState::Yes => false,
+            Applied::No => is_short,
+            Applied::Unknown => is_short && safety == RepeatSafety::Repeatable,
+            Applied::Yes => false,
         }
     }
 }
@@ -168,7 +164,7 @@ impl From<InvalidValue> for Error {
 mod tests {
     use super::*;
 
-    fn rejected(code: ProblemCode, applied: AppliedState) -> Error {
+    fn rejected(code: ProblemCode, applied: Applied) -> Error {
         let problem = Problem::new(code, "", "").with_applied(Some(applied));
         Error::Rejected(Box::new(Rejection {
             problem,
@@ -178,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_may_be_applied_is_repeated_only_if_that_is_safe() {
-        use AppliedState::{No, Unknown, Yes};
+        use Applied::{No, Unknown, Yes};
         let broken = || Error::ConnectionBroken("broken".into());
         for (error, safe, unsafe_) in [
             (rejected(ProblemCode::StorageUnavailable, No), true, true),

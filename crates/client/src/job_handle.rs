@@ -12,7 +12,7 @@ use tidegate_core::v1::job::{
 };
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::publish::{PublishResult, PublishedJob};
-use tidegate_core::v1::values::{JobPath, QueueNameText, TimestampMs};
+use tidegate_core::v1::values::{JobPath, QueueNameText, Timestamp};
 use tidegate_core::{Durability, IfRunning, JobState};
 
 use crate::client::Client;
@@ -200,7 +200,7 @@ pub struct PublishedHandle {
     /// The state of the job then.
     pub state: JobState,
     /// When it is due next. `None` if it is done, or a worker holds it and it will not run again.
-    pub run_at: Option<TimestampMs>,
+    pub run_at: Option<Timestamp>,
     /// What has stored it.
     pub durability: Durability,
     /// Whether this is the answer to an earlier publish with the same `Idempotency-Key`.

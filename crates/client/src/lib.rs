@@ -35,10 +35,10 @@ pub use worker::{
 
 pub use tidegate_core::schedule::{CatchUp, Overlap};
 pub use tidegate_core::v1::job::{ChangeBody as Change, JobDetails, JobFilter};
-pub use tidegate_core::v1::problem::{AppliedState as Applied, Problem, ProblemCode};
+pub use tidegate_core::v1::problem::{Applied, Problem, ProblemCode};
 pub use tidegate_core::v1::publish::PublishResult as Outcome;
-pub use tidegate_core::v1::queue::{PolicyBody as Policy, PurgeState, RespawnBody as Respawn};
+pub use tidegate_core::v1::queue::{PolicyBody as Policy, PurgeState, Respawn};
 pub use tidegate_core::v1::retry::RetryPolicyBody as RetryPolicy;
-pub use tidegate_core::v1::schedule::{ScheduleConfig as Schedule, ScheduleDetails, ScheduleJob};
-pub use tidegate_core::v1::values::{DurationMs, TimestampMs as Timestamp};
+pub use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleJob};
+pub use tidegate_core::v1::values::{DurationMs, Timestamp};
 pub use tidegate_core::{Durability, IfExists, IfRunning, JobState, JobsByState, Scope, v1 as api};

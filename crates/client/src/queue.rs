@@ -6,8 +6,8 @@ use tidegate_core::v1::job::{ActAnswer, ActBody, JobDetails, JobFilter, JobListP
 use tidegate_core::v1::limits::PAGE_ITEMS_MAX;
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::queue::{
-    PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, RespawnAnswer,
-    RespawnBody,
+    PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, Respawn,
+    RespawnAnswer,
 };
 use tidegate_core::v1::values::{CursorText, JobIdText, JobKey, JobPath, PageSize, QueueNameText};
 
@@ -112,7 +112,7 @@ impl QueueHandle {
     ///
     /// # Errors
     /// Those of requests. After an error some jobs may be back.
-    pub async fn respawn(&self, which: RespawnBody) -> Result<u64, Error> {
+    pub async fn respawn(&self, which: Respawn) -> Result<u64, Error> {
         let call = HttpCall::json(Method::POST, self.path("/respawn"), &which)?;
         let answer: RespawnAnswer = self.send_once(call).await?.json()?;
         Ok(answer.respawned)

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hyper::Method;
 use hyper::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
-use tidegate_core::v1::schedule::{DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleRuns};
-use tidegate_core::v1::values::{RunCount, ScheduleNameText, TimestampMs};
+use tidegate_core::v1::schedule::{DeletedSchedule, Schedule, ScheduleDetails, ScheduleRuns};
+use tidegate_core::v1::values::{RunCount, ScheduleNameText, Timestamp};
 use tokio::time::sleep;
 
 use crate::client::Client;
@@ -104,7 +104,7 @@ impl ScheduleHandle {
     ///
     /// # Errors
     /// Those of requests: `schedule_not_found`.
-    pub async fn next_runs(&self, most: RunCount) -> Result<Vec<TimestampMs>, Error> {
+    pub async fn next_runs(&self, most: RunCount) -> Result<Vec<Timestamp>, Error> {
         let call = HttpCall::get(self.path(&format!("/next?count={}", most.get())));
         let answer: ScheduleRuns = self.send(&call, RepeatSafety::Repeatable).await?.json()?;
         Ok(answer.runs)
@@ -114,7 +114,7 @@ impl ScheduleHandle {
     ///
     /// # Errors
     /// Those of requests. The field of an invalid request names what is not valid, such as `cron` or `time_zone`.
-    pub async fn set(&self, config: &ScheduleConfig) -> Result<ScheduleDetails, Error> {
+    pub async fn set(&self, config: &Schedule) -> Result<ScheduleDetails, Error> {
         self.set_if(ChangeCondition::None, config).await
     }
 
@@ -125,7 +125,7 @@ impl ScheduleHandle {
     pub async fn set_if(
         &self,
         condition: ChangeCondition<'_>,
-        config: &ScheduleConfig,
+        config: &Schedule,
     ) -> Result<ScheduleDetails, Error> {
         let mut call = HttpCall::json(Method::PUT, self.path(""), config)?;
         condition.add_to(&mut call)?;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tidegate_core::v1::consume::ReserveBody;
-use tidegate_core::v1::problem::{AppliedState, Problem};
+use tidegate_core::v1::problem::{Applied, Problem};
 use tidegate_http_pool::{RequestError, Resend, retry_after};
 use tokio::time::timeout_at;
 
@@ -132,7 +132,7 @@ pub(crate) struct HttpTransport {
 /// Whether the error of the last repetition says that nothing was changed, which is not known of those before it. A 404 does
 /// not: that something is not there is so however it came about.
 fn hides_lost_answer(call: &HttpCall, last: &Error) -> bool {
-    call.method != Method::GET && last.applied() == AppliedState::No && last.status() != Some(404)
+    call.method != Method::GET && last.applied() == Applied::No && last.status() != Some(404)
 }
 
 impl HttpTransport {
@@ -177,7 +177,7 @@ impl HttpTransport {
                 return Err(lost);
             };
             self.report_repetition(call, &error, delay);
-            if error.applied() == AppliedState::Unknown {
+            if error.applied() == Applied::Unknown {
                 first_lost.get_or_insert(error);
             }
             tokio::time::sleep(delay).await;
@@ -286,7 +286,7 @@ fn rejection(reply: &HttpReply) -> Error {
 #[derive(Deserialize)]
 struct LaterProblem {
     detail: String,
-    applied: Option<AppliedState>,
+    applied: Option<Applied>,
 }
 
 fn unexpected_answer(reply: &HttpReply, retry_after: Option<Duration>) -> Error {

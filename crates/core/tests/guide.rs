@@ -1,7 +1,7 @@
 //! The guide to the native API lists all problem codes as the code describes them.
 #![allow(clippy::expect_used, reason = "tests fail by panicking")]
 
-use tidegate_core::v1::problem::{AppliedState, ProblemCode};
+use tidegate_core::v1::problem::{Applied, ProblemCode};
 
 const GUIDE: &str = include_str!("../../../docs/api.md");
 const HEAD: &str = "| status | code | applied | when, and what to do |\n|---|---|---|---|\n";
@@ -10,9 +10,9 @@ const HEAD: &str = "| status | code | applied | when, and what to do |\n|---|---
 fn the_guide_has_every_problem_code_with_its_description() {
     let rows = ProblemCode::ALL.iter().map(|info| {
         let applied = match info.applied {
-            AppliedState::No => "no",
-            AppliedState::Yes => "yes",
-            AppliedState::Unknown => "unknown",
+            Applied::No => "no",
+            Applied::Yes => "yes",
+            Applied::Unknown => "unknown",
         };
         let (status, name, description) = (info.status, info.name, info.description);
         format!("| {status} | `{name}` | {applied} | {description} |\n")

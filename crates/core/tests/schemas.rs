@@ -23,12 +23,12 @@ use tidegate_core::v1::limits::ConfigurableLimits;
 use tidegate_core::v1::problem::Problem;
 use tidegate_core::v1::publish::{BatchAnswer, BatchBody, JobOptions};
 use tidegate_core::v1::queue::{
-    DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, RespawnAnswer,
-    RespawnBody,
+    DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, Respawn,
+    RespawnAnswer,
 };
 use tidegate_core::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use tidegate_core::v1::schedule::{
-    DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
+    DeletedSchedule, Schedule, ScheduleDetails, ScheduleListPage, ScheduleRuns,
 };
 use tidegate_core::v1::schemas::ApiSchemas;
 use tidegate_core::v1::workers::WorkerListPage;
@@ -115,12 +115,12 @@ fn read_request(name: &str, value: &Value) -> Result<Value, String> {
         "FailBody" => read::<FailBody>(value),
         "JobOptions" => read::<JobOptions>(value),
         "PolicyBody" => read::<PolicyBody>(value),
-        "RespawnBody" => read::<RespawnBody>(value),
+        "Respawn" => read::<Respawn>(value),
         "PurgeBody" => read::<PurgeBody>(value),
         "RelayConfig" => read::<RelayConfig>(value),
         "ReleaseBody" => read::<ReleaseBody>(value),
         "ReserveBody" => read::<ReserveBody>(value),
-        "ScheduleConfig" => read::<ScheduleConfig>(value),
+        "Schedule" => read::<Schedule>(value),
         "TouchBody" => read::<TouchBody>(value),
         _ => panic!("the request {name} is not read here"),
     }

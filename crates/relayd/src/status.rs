@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, Router, routing::get};
 use serde::Serialize;
 use tidegate::api::relay::{LastRelayError, RelayHealth};
-use tidegate::api::values::{ErrorText, TimestampMs};
+use tidegate::api::values::{ErrorText, Timestamp};
 use tokio::time::Instant;
 
 use crate::circuit_breaker::BreakerPermit;
@@ -19,7 +19,7 @@ struct RelayView {
     source: String,
     sink: String,
     state: RelayHealth,
-    since: Option<TimestampMs>,
+    since: Option<Timestamp>,
     /// `closed`; `open` while the sink is unavailable; `half_open` when one job is tried.
     breaker: &'static str,
     held: i64,
@@ -36,7 +36,7 @@ struct RelayView {
 struct RefusedView {
     name: String,
     reason: ErrorText,
-    since: TimestampMs,
+    since: Timestamp,
 }
 
 #[derive(Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy, RetrySteps};
 
 /// The most characters of an unknown field that an error shows.
@@ -98,7 +98,7 @@ impl From<&QueuePolicy> for PolicyView {
             retain_ms: policy.retain_ms,
             paused: policy.pause != Pause::No,
             paused_until: match policy.pause {
-                Pause::Until(end_ms) => Some(TimestampMs::saturating(end_ms).to_string()),
+                Pause::Until(end_ms) => Some(Timestamp::saturating(end_ms).to_string()),
                 Pause::No | Pause::UntilResumed => None,
             },
             closed: policy.closed,
@@ -291,7 +291,7 @@ fn instant_of(field: &'static str, value: &Value) -> Result<Option<u64>, BadPoli
     let expected = "an instant such as \"2026-11-21T12:30:00Z\", or an integer of ms since 1970";
     let instant_ms = match value {
         Value::Null => return Ok(None),
-        Value::String(text) => text.parse().ok().map(TimestampMs::as_ms),
+        Value::String(text) => text.parse().ok().map(Timestamp::as_ms),
         value => value.as_u64(),
     };
     instant_ms

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use maud::{Markup, html};
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 
 pub(super) use crate::shapes::duration_text as duration;
 
@@ -24,17 +24,17 @@ pub(super) fn number(value: u64) -> String {
     clippy::disallowed_methods,
     reason = "people are shown how far a time is, to the second"
 )]
-pub(super) fn now() -> TimestampMs {
+pub(super) fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
 /// Whether a time is past on the clock of this process.
-pub(super) fn is_past(at: TimestampMs) -> bool {
+pub(super) fn is_past(at: Timestamp) -> bool {
     at.as_ms() <= now().as_ms()
 }
 
 /// A time in UTC, and how far it is from now on the clock of this process.
-pub(super) fn time(at: TimestampMs) -> Markup {
+pub(super) fn time(at: Timestamp) -> Markup {
     let (at_ms, now_ms) = (at.as_ms(), now().as_ms());
     // To the second: it may be off by the difference of two clocks.
     let distance = duration(at_ms.abs_diff(now_ms) / 1000 * 1000);

@@ -1,7 +1,7 @@
 //! Why a job is where it is, in one sentence and in facts.
 
 use tidegate_core::v1::job::{DeadReason, FactCode, JobCause, JobExplanation, JobFact};
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Job, JobState, Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobHolder, Pool};
 use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
@@ -370,7 +370,7 @@ fn plain(code: FactCode, text: &str) -> JobFact {
 
 fn timed(code: FactCode, text: String, at_ms: u64) -> JobFact {
     JobFact {
-        at: Some(TimestampMs::saturating(at_ms)),
+        at: Some(Timestamp::saturating(at_ms)),
         ..plain(code, &text)
     }
 }

@@ -3,7 +3,7 @@
 use tidegate_core::v1::FieldChange;
 use tidegate_core::v1::job::{ChangeBody, DeadReason, HistoryEntry, JobDetails};
 use tidegate_core::v1::publish::DueTime;
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_engine::Pool;
 use tidegate_store::{FailureEffect, JobChange, ListedJob, LoggedFailure, NewDue};
@@ -28,12 +28,11 @@ pub(crate) fn details(
         queue: queue_text(queue),
         key: key_of(job),
         state: job.state,
-        created_at: TimestampMs::saturating(job.created_at_ms),
+        created_at: Timestamp::saturating(job.created_at_ms),
         run_at: (!matches!(job.state, JobState::Leased | JobState::Done))
-            .then(|| TimestampMs::saturating(job.due_at_ms)),
-        lease_until: (job.state == JobState::Leased)
-            .then(|| TimestampMs::saturating(job.due_at_ms)),
-        done_at: is_done.then(|| TimestampMs::saturating(job.due_at_ms)),
+            .then(|| Timestamp::saturating(job.due_at_ms)),
+        lease_until: (job.state == JobState::Leased).then(|| Timestamp::saturating(job.due_at_ms)),
+        done_at: is_done.then(|| Timestamp::saturating(job.due_at_ms)),
         attempt: job.attempt,
         failures: counts.failures.into(),
         losses: counts.losses.into(),
@@ -65,7 +64,7 @@ pub(super) fn reason_of(job: &Job, failures: &[LoggedFailure]) -> DeadReason {
 fn entry(failure: &LoggedFailure) -> HistoryEntry {
     HistoryEntry {
         attempt: failure.attempt,
-        ended_at: TimestampMs::saturating(failure.at_ms),
+        ended_at: Timestamp::saturating(failure.at_ms),
         error: Some(failure.error.as_str().into()),
     }
 }

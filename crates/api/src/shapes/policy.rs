@@ -3,7 +3,7 @@
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::queue::PolicyDetails;
 use tidegate_core::v1::retry::RetryDetails;
-use tidegate_core::v1::values::{DurationMs, MaxAttempts, TimestampMs};
+use tidegate_core::v1::values::{DurationMs, MaxAttempts, Timestamp};
 use tidegate_core::{Pause, QueuePolicy, RetryDelays, RetryPolicy, RetrySteps};
 
 /// What is shown of a policy.
@@ -14,7 +14,7 @@ pub(crate) fn policy_details(policy: &QueuePolicy) -> PolicyDetails {
         retain: DurationMs::saturating(policy.retain_ms),
         paused: policy.pause != Pause::No,
         paused_until: match policy.pause {
-            Pause::Until(end_ms) => Some(TimestampMs::saturating(end_ms)),
+            Pause::Until(end_ms) => Some(Timestamp::saturating(end_ms)),
             Pause::No | Pause::UntilResumed => None,
         },
         closed: policy.closed,

@@ -1,7 +1,7 @@
 //! Queues as they are shown.
 
 use tidegate_core::v1::queue::QueueView;
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobsByState, Pause, QueueKey};
 use tidegate_engine::Pool;
 
@@ -11,7 +11,7 @@ use super::content::queue_text;
 pub(crate) fn queue_view(pool: &Pool, queue: &QueueKey, jobs: JobsByState) -> QueueView {
     let policy = pool.policy(queue);
     let paused_until = match policy.pause {
-        Pause::Until(end_ms) => Some(TimestampMs::saturating(end_ms)),
+        Pause::Until(end_ms) => Some(Timestamp::saturating(end_ms)),
         Pause::No | Pause::UntilResumed => None,
     };
     QueueView {

@@ -4,9 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use tidegate_core::JobId;
-use tidegate_core::v1::problem::{
-    AppliedState, InvalidRequest, InvalidValue, Problem, ProblemCode,
-};
+use tidegate_core::v1::problem::{Applied, InvalidRequest, InvalidValue, Problem, ProblemCode};
 use tidegate_engine::{AccessError, EngineError};
 use tidegate_service::BudgetExhausted;
 use tidegate_store::{DurabilityError, KeyedOutcome};
@@ -26,7 +24,7 @@ pub(super) struct NativeError {
     detail: String,
     field: Option<String>,
     job: Option<JobId>,
-    applied: Option<AppliedState>,
+    applied: Option<Applied>,
     allow: Option<&'static str>,
 }
 
@@ -59,7 +57,7 @@ impl NativeError {
 
     /// The same for a request whose change was made.
     pub(super) const fn after_change(mut self) -> Self {
-        self.applied = Some(AppliedState::Yes);
+        self.applied = Some(Applied::Yes);
         self
     }
 
@@ -169,9 +167,7 @@ impl From<EngineError> for NativeError {
             EngineError::BacklogFull
             | EngineError::Unchecked
             | EngineError::PoolMoves
-            | EngineError::StorageRefused => {
-                (ProblemCode::StorageUnavailable, Some(AppliedState::No))
-            }
+            | EngineError::StorageRefused => (ProblemCode::StorageUnavailable, Some(Applied::No)),
             EngineError::QueueClosed => (ProblemCode::QueueClosed, None),
             EngineError::QueueFull => (ProblemCode::QueueFull, None),
             EngineError::NamespaceFull(full) => {
@@ -223,7 +219,7 @@ impl From<BodyError> for NativeError {
                 "the body breaks off, or its chunks are malformed",
             ),
             BodyError::OverBudget => Self {
-                applied: Some(AppliedState::No),
+                applied: Some(Applied::No),
                 ..Self::new(
                     ProblemCode::StorageUnavailable,
                     "the bodies of other requests take all memory for bodies; repeat the request",
@@ -236,7 +232,7 @@ impl From<BodyError> for NativeError {
 impl From<BudgetExhausted> for NativeError {
     fn from(_: BudgetExhausted) -> Self {
         Self {
-            applied: Some(AppliedState::No),
+            applied: Some(Applied::No),
             ..Self::new(
                 ProblemCode::StorageUnavailable,
                 "answers that clients have not read take all memory for answers; repeat the request",

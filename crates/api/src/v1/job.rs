@@ -7,7 +7,7 @@ use tidegate_core::v1::job::{
     PromotedJob,
 };
 use tidegate_core::v1::problem::ProblemCode;
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobState, Scope};
 use tidegate_store::{CancelOutcome, ChangeOutcome, JobReference, PromoteOutcome};
 
@@ -74,7 +74,7 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
                 key: request.job_key(query.key.as_ref().map(|key| key.as_str())),
                 outcome: ChangeResult::Changed,
                 state: job.state,
-                run_at: TimestampMs::saturating(job.due_at_ms),
+                run_at: Timestamp::saturating(job.due_at_ms),
             };
             Ok(json_answer(StatusCode::OK, &answer))
         }
@@ -111,7 +111,7 @@ pub(super) async fn promote(request: NativeRequest) -> Result<Response<Body>, Na
             true => PromoteResult::Promoted,
             false => PromoteResult::AlreadyReady,
         },
-        run_at: TimestampMs::saturating(promoted.due_at_ms),
+        run_at: Timestamp::saturating(promoted.due_at_ms),
     };
     Ok(json_answer(StatusCode::OK, &answer))
 }

@@ -9,7 +9,7 @@ use tidegate_core::v1::keys::{
 };
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{NamespaceGrant, Scope, Scopes};
 use tidegate_engine::{CreateKeyError, Grant, GrantError, NewApiKey};
 use tidegate_store::{ApiKey, ApiKeyEntry};
@@ -115,8 +115,8 @@ fn view(id: &str, key: &ApiKey) -> Option<KeyView> {
         pool: key.pool.parse().ok()?,
         scopes: key.scopes.iter().collect(),
         description: key.description.to_string(),
-        created_at: TimestampMs::saturating(key.created_at_ms),
-        expires_at: key.expires_at_ms.map(TimestampMs::saturating),
+        created_at: Timestamp::saturating(key.created_at_ms),
+        expires_at: key.expires_at_ms.map(Timestamp::saturating),
     })
 }
 
@@ -134,7 +134,7 @@ fn not_created(error: CreateKeyError) -> NativeError {
         CreateKeyError::NoScope => "scopes",
         CreateKeyError::Description => "description",
         CreateKeyError::Expired { now_ms } => {
-            let now = TimestampMs::saturating(now_ms);
+            let now = Timestamp::saturating(now_ms);
             let detail = format!("expires_at must be later than the clock of Redis, {now}");
             return InvalidRequest::of_field("expires_at", detail).into();
         }

@@ -6,7 +6,7 @@ use tidegate_core::v1::input::{merge_option_headers, read_query};
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::{DueTime, JobOptions, PublishResult, PublishedJob};
 use tidegate_core::v1::values::{
-    ContentType, JobAttributes, JobPayload, TimestampMs, check_json_payload,
+    ContentType, JobAttributes, JobPayload, Timestamp, check_json_payload,
 };
 use tidegate_core::{Durability, JobId, JobState, QueueKey, Scope};
 use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
@@ -229,7 +229,7 @@ fn answer(
         key: options.key.clone(),
         outcome,
         state,
-        run_at: due_ms.map(TimestampMs::saturating),
+        run_at: due_ms.map(Timestamp::saturating),
         durability: durability,
         replayed: false,
     }

@@ -8,7 +8,7 @@ use axum::http::{Response, StatusCode};
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::{
     DeleteQueueResult, DeletedQueue, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState,
-    QueueListPage, RespawnAnswer, RespawnBody, RespawnOutcome,
+    QueueListPage, Respawn, RespawnAnswer, RespawnOutcome,
 };
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{DeleteQueueOutcome, QueueCursor};
@@ -79,7 +79,7 @@ pub(super) async fn respawn(mut request: NativeRequest) -> Result<Response<Body>
     request.need(Scope::Admin)?;
     request.without_query()?;
     let queue = request.queue()?;
-    let body: RespawnBody = request.read_json().await?;
+    let body: Respawn = request.read_json().await?;
     let space = body
         .rate_per_second
         .map(|rate| Duration::from_secs(1) / rate.get());

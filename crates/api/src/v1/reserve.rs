@@ -8,9 +8,7 @@ use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use tidegate_core::v1::consume::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
 use tidegate_core::v1::problem::ProblemCode;
-use tidegate_core::v1::values::{
-    JobAttributes, PayloadFormat, QueueOrder, TimestampMs, header_text,
-};
+use tidegate_core::v1::values::{JobAttributes, PayloadFormat, QueueOrder, Timestamp, header_text};
 use tidegate_core::{Job, QueueKey, Scope};
 use tidegate_engine::{ActiveWorker, Delivery, LimitedAction, Permit, Source};
 use tidegate_service::traces::TraceParent;
@@ -221,7 +219,7 @@ fn delivery_spans(
 fn show(delivery: &Delivery, spans: &[Option<TraceParent>]) -> Vec<u8> {
     let span = |index: usize| spans.get(index).copied().flatten();
     let answer = ReserveAnswer {
-        now: Some(TimestampMs::saturating(delivery.now_ms())),
+        now: Some(Timestamp::saturating(delivery.now_ms())),
         jobs: delivery
             .jobs()
             .enumerate()
@@ -240,12 +238,12 @@ fn view(queue: &QueueKey, job: &Job, span: Option<TraceParent>) -> LeasedJobView
         lease: lease_of(queue, job, span)
             .parse()
             .expect("leases are within their limit"),
-        lease_until: TimestampMs::saturating(job.due_at_ms),
+        lease_until: Timestamp::saturating(job.due_at_ms),
         attempt: job.attempt,
         failures: job.failures.map_or(0, |it| it.failures.into()),
         losses: job.failures.map_or(0, |it| it.losses.into()),
-        run_at: TimestampMs::saturating(job.run_at_ms),
-        created_at: TimestampMs::saturating(job.created_at_ms),
+        run_at: Timestamp::saturating(job.run_at_ms),
+        created_at: Timestamp::saturating(job.created_at_ms),
         key: key_of(job),
         attributes: attributes_of(job),
         traceparent: span.map(|span| span.to_string()),
@@ -273,7 +271,7 @@ fn raw(delivery: Delivery, span: Option<TraceParent>) -> Result<Response<Body>, 
         ("tidegate-lease".to_owned(), lease_of(queue, job, span)),
         (
             "tidegate-lease-until".to_owned(),
-            TimestampMs::saturating(job.due_at_ms).to_string(),
+            Timestamp::saturating(job.due_at_ms).to_string(),
         ),
         ("tidegate-attempt".to_owned(), job.attempt.to_string()),
         ("content-type".to_owned(), content_type_of(job).to_string()),

@@ -6,10 +6,10 @@ use tidegate_core::schedule::{CatchUpRule, InvalidSchedule, Overlap};
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::schedule::{
-    DeleteScheduleResult, DeletedSchedule, NextRunsQuery, ScheduleConfig, ScheduleDetails,
+    DeleteScheduleResult, DeletedSchedule, NextRunsQuery, Schedule, ScheduleDetails,
     ScheduleListPage, ScheduleRuns,
 };
-use tidegate_core::v1::values::{JobKey, ScheduleNameText, TimestampMs};
+use tidegate_core::v1::values::{JobKey, ScheduleNameText, Timestamp};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{ChangeAttempts, EngineError};
 use tidegate_store::{
@@ -71,7 +71,7 @@ pub(super) async fn next(request: NativeRequest) -> Result<Response<Body>, Nativ
         let Some(tick_ms) = rule.next_after(at_ms) else {
             break;
         };
-        runs.push(TimestampMs::saturating(tick_ms));
+        runs.push(Timestamp::saturating(tick_ms));
         at_ms = tick_ms;
     }
     Ok(json_answer(StatusCode::OK, &ScheduleRuns { runs }))
@@ -85,7 +85,7 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
     request.without_query()?;
     let key = request.schedule()?;
     let condition = condition(&request, "schedule")?;
-    let config: ScheduleConfig = request.read_json_up_to(BODY_BYTES_MAX).await?;
+    let config: Schedule = request.read_json_up_to(BODY_BYTES_MAX).await?;
     let queue = request.queue_named(config.queue.as_str())?;
     let definition = definition(&key, &queue, config)?;
     let mut attempts = ChangeAttempts::default();
@@ -154,15 +154,15 @@ async fn find(
 fn definition(
     key: &ScheduleKey,
     queue: &QueueKey,
-    config: ScheduleConfig,
+    config: Schedule,
 ) -> Result<ScheduleDefinition, NativeError> {
     let shown = serde_json::value::to_raw_value(&config).map_err(|_| NativeError::internal())?;
     let times = ScheduleTimes {
         cron: config.cron,
         time_zone: config.time_zone,
         every_ms: config.every.map(|every| every.as_ms()),
-        starts_at_ms: config.starts_at.map(TimestampMs::as_ms),
-        ends_at_ms: config.ends_at.map(TimestampMs::as_ms),
+        starts_at_ms: config.starts_at.map(Timestamp::as_ms),
+        ends_at_ms: config.ends_at.map(Timestamp::as_ms),
         paused: config.paused,
     };
     times.rule().map_err(|invalid| {
@@ -213,7 +213,7 @@ struct ReadSchedule {
     queue: QueueKey,
     name: ScheduleNameText,
     revision: TableRevision,
-    config: ScheduleConfig,
+    config: Schedule,
 }
 
 impl ReadSchedule {
@@ -245,7 +245,7 @@ async fn with_next_runs(
             name: read.name,
             revision: read.revision.to_string(),
             config: read.config,
-            next_run: next_ms.map(TimestampMs::saturating),
+            next_run: next_ms.map(Timestamp::saturating),
         });
     Ok(shown.collect())
 }

@@ -10,7 +10,7 @@ use tidegate_core::v1::consume::{
     ReleaseBody, ReleaseItemOutcome, TouchAnswer, TouchBody, TouchItemOutcome,
 };
 use tidegate_core::v1::problem::ProblemCode;
-use tidegate_core::v1::values::{JobAttributes, JobPayload, LeaseText, TimestampMs};
+use tidegate_core::v1::values::{JobAttributes, JobPayload, LeaseText, Timestamp};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{EngineError, Pool};
 use tidegate_store::{
@@ -90,7 +90,7 @@ pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, N
     });
     let results = outcomes.await?.into_iter().map(|outcome| match outcome {
         FailOutcome::Retry { due_at_ms } => FailItemOutcome::Retry {
-            run_at: TimestampMs::saturating(due_at_ms),
+            run_at: Timestamp::saturating(due_at_ms),
         },
         FailOutcome::Dead => FailItemOutcome::Dead,
         FailOutcome::Cancelled => FailItemOutcome::Cancelled,
@@ -126,7 +126,7 @@ pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, 
             until_ms,
             cancel_requested,
         } => TouchItemOutcome::Extended {
-            lease_until: TimestampMs::saturating(until_ms),
+            lease_until: Timestamp::saturating(until_ms),
             cancel_requested,
         },
         TouchOutcome::Lost => TouchItemOutcome::Lost,

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::queue::ListQuery;
-use tidegate_core::v1::values::{CursorText, TimestampMs, WorkerNameText};
+use tidegate_core::v1::values::{CursorText, Timestamp, WorkerNameText};
 use tidegate_core::v1::workers::{WorkerJob, WorkerListPage, WorkerView};
 use tidegate_engine::{ListedLease, ListedWorker};
 
@@ -51,7 +51,7 @@ fn view(worker: ListedWorker) -> Option<WorkerView> {
         worker: worker.name.parse().ok()?,
         queues: queues.collect(),
         waits: worker.waits,
-        seen_at: TimestampMs::saturating(worker.seen_at_ms),
+        seen_at: Timestamp::saturating(worker.seen_at_ms),
         jobs: worker.leases.iter().filter_map(worker_job).collect(),
     })
 }
@@ -61,7 +61,7 @@ fn worker_job(lease: &ListedLease) -> Option<WorkerJob> {
         id: id_text(lease.id),
         queue: lease.queue.parse().ok()?,
         attempt: lease.attempt,
-        since: TimestampMs::saturating(lease.since_ms),
-        lease_until: TimestampMs::saturating(lease.until_ms),
+        since: Timestamp::saturating(lease.since_ms),
+        lease_until: Timestamp::saturating(lease.until_ms),
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::IfExists;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::JobOptions;
-use tidegate_core::v1::schedule::{ScheduleConfig, ScheduleJob};
+use tidegate_core::v1::schedule::{Schedule, ScheduleJob};
 use tidegate_core::v1::values::{
     ContentType, DurationMs, IdempotencyKey, JobAttributes, JobPayload, QueueNameText,
 };
@@ -91,7 +91,7 @@ impl BatchJob {
     /// # Errors
     /// The job is not valid, or has an option that the job of a schedule does not have: `run_at`, `key`, `if_exists`,
     /// `durability` or `idempotent`.
-    pub fn into_schedule(self) -> Result<ScheduleConfig, Error> {
+    pub fn into_schedule(self) -> Result<Schedule, Error> {
         let JobToSend {
             queue,
             payload,
@@ -99,7 +99,7 @@ impl BatchJob {
             options,
         } = self.0?;
         let job = ScheduleJob::new(payload, attributes, options)?;
-        Ok(ScheduleConfig::new(queue, job))
+        Ok(Schedule::new(queue, job))
     }
 
     /// The valid job, or what is invalid.

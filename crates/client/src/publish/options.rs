@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::JobOptions;
 use tidegate_core::v1::retry::RetryPolicyBody;
-use tidegate_core::v1::values::{MaxAttempts, MaxDeliveries, TimestampMs};
+use tidegate_core::v1::values::{MaxAttempts, MaxDeliveries, Timestamp};
 use tidegate_core::{Durability, IfExists};
 
 use super::batch_job::{BatchJob, RepeatableOptions, duration};
@@ -38,8 +38,8 @@ publish_options! {
         Ok(())
     };
     /// Sets when the job is due: a [`Timestamp`](crate::Timestamp) or a `SystemTime`. The past means now. Excludes `delay`.
-    run_at(at: impl Into<TimestampMs>) |at| move |it: &mut JobOptions| {
-        it.run_at = Some(Into::<TimestampMs>::into(at));
+    run_at(at: impl Into<Timestamp>) |at| move |it: &mut JobOptions| {
+        it.run_at = Some(Into::<Timestamp>::into(at));
         Ok(())
     };
     /// Sets a key, which is unique in the queue: 1 to 255 bytes. What happens if a job has it already is set with

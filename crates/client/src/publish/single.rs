@@ -170,8 +170,8 @@ fn append_query(
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::IfExists;
     use tidegate_core::v1::retry::RetryPolicyBody;
+    use tidegate_core::{Durability, IfExists};
 
     use super::*;
 
@@ -195,7 +195,7 @@ mod tests {
             .key("a/b &c")
             .if_exists(IfExists::Reject)
             .retry(retry)
-            .durability(DurabilityLevel::MEMORY)
+            .durability(Durability::MEMORY)
             .attribute("tenant", "blue");
         let (_, call) = publish.into_call(None).unwrap();
         assert_eq!(call.safety, RepeatSafety::Repeatable);

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 use tidegate_core::v1::consume::LeasedJobView;
-use tidegate_core::v1::values::{LeaseText, TimestampMs};
+use tidegate_core::v1::values::{LeaseText, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::data::DataMap;
@@ -87,13 +87,13 @@ impl RunningJob {
 
     /// When it was due.
     #[must_use]
-    pub fn run_at(&self) -> TimestampMs {
+    pub fn run_at(&self) -> Timestamp {
         self.0.view.run_at
     }
 
     /// When it was published.
     #[must_use]
-    pub fn created_at(&self) -> TimestampMs {
+    pub fn created_at(&self) -> Timestamp {
         self.0.view.created_at
     }
 

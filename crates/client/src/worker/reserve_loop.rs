@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::v1::consume::{LeasedJobView, ReserveAnswer, ReserveBody};
 use tidegate_core::v1::limits::RESERVE_JOBS_MAX;
-use tidegate_core::v1::values::{MaxJobs, TimestampMs};
+use tidegate_core::v1::values::{MaxJobs, Timestamp};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, sleep_until};
 
@@ -232,7 +232,7 @@ async fn give_back_last_jobs(calls: &mut JoinSet<Reserved>, context: &RunContext
 
 /// The jobs of an answer, and the lengths of their leases.
 fn leased(answer: ReserveAnswer) -> impl Iterator<Item = (LeasedJobView, Duration)> {
-    let now = answer.now.map_or(0, TimestampMs::as_ms);
+    let now = answer.now.map_or(0, Timestamp::as_ms);
     answer.jobs.into_iter().map(move |job| {
         let ms = job.lease_until.as_ms().saturating_sub(now);
         (job, Duration::from_millis(ms))

@@ -2,12 +2,12 @@
 
 use crate::v1::limits::{ConfigurableLimits, DUE_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
-use crate::v1::values::{DurationMs, TimestampMs};
+use crate::v1::values::{DurationMs, Timestamp};
 
 /// `delay` and `run_at` exclude each other, and the job must be due before the end of the time that servers can store.
 pub(crate) fn check_due(
     delay: Option<DurationMs>,
-    run_at: Option<TimestampMs>,
+    run_at: Option<Timestamp>,
 ) -> Result<(), InvalidRequest> {
     if delay.is_some() && run_at.is_some() {
         let detail = "delay and run_at exclude each other; send one of them";
@@ -22,7 +22,7 @@ pub(crate) fn check_due(
     if run_at.is_some_and(|run_at| run_at.as_ms() > DUE_MS_MAX) {
         let detail = format!(
             "run_at must not be after {}",
-            TimestampMs::saturating(DUE_MS_MAX)
+            Timestamp::saturating(DUE_MS_MAX)
         );
         return Err(InvalidRequest::new(ProblemCode::RunAtOutOfRange, detail).at("run_at"));
     }

@@ -13,7 +13,7 @@ use crate::Scope;
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX};
 use crate::v1::problem::{InvalidRequest, InvalidValue};
-use crate::v1::values::{AnswerTimestamp, CursorText, NamespaceText, PoolText, TimestampMs};
+use crate::v1::values::{AnswerTimestamp, CursorText, NamespaceText, PoolText, Timestamp};
 
 /// The namespaces of an API key: one, or all as `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -115,7 +115,7 @@ pub struct CreateKeyBody {
     pub pool: Option<PoolText>,
     /// When it expires. By default never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<TimestampMs>,
+    pub expires_at: Option<Timestamp>,
 }
 
 impl CheckedRequest for CreateKeyBody {
@@ -178,11 +178,11 @@ pub struct KeyView {
     pub description: String,
     /// When it was created.
     #[schema(value_type = AnswerTimestamp)]
-    pub created_at: TimestampMs,
+    pub created_at: Timestamp,
     /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
-    pub expires_at: Option<TimestampMs>,
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A page of a list of API keys.

@@ -13,12 +13,12 @@ use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::v1::problem::Problem;
 use crate::v1::publish::{BatchAnswer, BatchBody, JobOptions};
 use crate::v1::queue::{
-    DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, RespawnAnswer,
-    RespawnBody,
+    DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, Respawn,
+    RespawnAnswer,
 };
 use crate::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use crate::v1::schedule::{
-    DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
+    DeletedSchedule, Schedule, ScheduleDetails, ScheduleListPage, ScheduleRuns,
 };
 use crate::v1::values::{NamespaceText, PageSize, RunCount};
 use crate::v1::workers::WorkerListPage;
@@ -65,10 +65,10 @@ use crate::v1::workers::WorkerListPage;
     ReserveAnswer,
     ReserveBody,
     RespawnAnswer,
-    RespawnBody,
+    Respawn,
     RevokedKey,
     RunCount,
-    ScheduleConfig,
+    Schedule,
     ScheduleDetails,
     ScheduleListPage,
     ScheduleRuns,

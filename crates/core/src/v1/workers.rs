@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::v1::values::{
-    AnswerTimestamp, CursorText, JobIdText, QueueNameText, TimestampMs, WorkerNameText,
+    AnswerTimestamp, CursorText, JobIdText, QueueNameText, Timestamp, WorkerNameText,
 };
 
 /// A job that a worker holds.
@@ -18,10 +18,10 @@ pub struct WorkerJob {
     pub attempt: u32,
     /// Since when the worker holds it.
     #[schema(value_type = AnswerTimestamp)]
-    pub since: TimestampMs,
+    pub since: Timestamp,
     /// When its lease ends.
     #[schema(value_type = AnswerTimestamp)]
-    pub lease_until: TimestampMs,
+    pub lease_until: Timestamp,
 }
 
 /// A worker that has given its name in a reserve call.
@@ -35,7 +35,7 @@ pub struct WorkerView {
     pub waits: bool,
     /// When its last reserve call ended; now while one waits.
     #[schema(value_type = AnswerTimestamp)]
-    pub seen_at: TimestampMs,
+    pub seen_at: Timestamp,
     /// The jobs that it holds, longest first: up to 100 for each server that it talks to, those that it holds for the longest time.
     pub jobs: Vec<WorkerJob>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_core::v1::job::JobFilter;
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobState, QueueKey};
 use tidegate_engine::{ErrorDigest, JobCursor, Pool};
 
@@ -132,7 +132,7 @@ fn group_table(pool: &Pool, queue: &QueueKey, groups: &[(Option<String>, ErrorGr
                     tr {
                         td { a href=(link(error.as_deref())) title=[error.as_ref()] { (name(error.as_deref())) } }
                         td.number { (text::number(group.jobs)) }
-                        td { (text::time(TimestampMs::saturating(group.last_died_ms))) }
+                        td { (text::time(Timestamp::saturating(group.last_died_ms))) }
                     }
                 }
             }

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::Scope;
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_engine::Engine;
 use tidegate_store::{ApiKey, ApiKeyEntry};
 
@@ -107,7 +107,7 @@ fn cells(key: &ApiKey) -> Markup {
         td { (key.description) }
         td { (key.namespaces.as_str()) @if &*key.pool != DEFAULT_POOL { " of pool " (key.pool) } }
         td { (scope_list(key)) }
-        td { (text::time(TimestampMs::saturating(key.created_at_ms))) }
+        td { (text::time(Timestamp::saturating(key.created_at_ms))) }
         td { (expiry(key)) }
     }
 }
@@ -119,7 +119,7 @@ fn scope_list(key: &ApiKey) -> String {
 
 fn expiry(key: &ApiKey) -> Markup {
     html! {
-        @match key.expires_at_ms.map(TimestampMs::saturating) {
+        @match key.expires_at_ms.map(Timestamp::saturating) {
             None => "never",
             Some(end) => {
                 @if text::is_past(end) { span.badge.warn { "expired" } " " }
@@ -137,7 +137,7 @@ pub(super) fn details(id: &str, key: &ApiKey) -> Markup {
             dt { "For" } dd { (key.description) }
             dt { "Namespace" } dd { (key.namespaces.as_str()) " of pool " (key.pool) }
             dt { "Scopes" } dd { (scope_list(key)) }
-            dt { "Created" } dd { (text::time(TimestampMs::saturating(key.created_at_ms))) }
+            dt { "Created" } dd { (text::time(Timestamp::saturating(key.created_at_ms))) }
             dt { "Expires" } dd { (expiry(key)) }
         }
     }

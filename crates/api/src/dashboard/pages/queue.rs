@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::v1::job::{JobExplanation, JobFilter};
 use tidegate_core::v1::retry::RetryDetails;
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobState, Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
 
@@ -120,7 +120,7 @@ async fn what_holds(
         for state in [JobState::Delayed, JobState::Leased] {
             let late = JobFilter {
                 state: Some(state),
-                due_before: Some(TimestampMs::saturating(late_since_ms)),
+                due_before: Some(Timestamp::saturating(late_since_ms)),
                 ..JobFilter::default()
             };
             if let Some(job) = first_explained(pool, queue, &late).await? {

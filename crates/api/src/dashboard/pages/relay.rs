@@ -7,7 +7,7 @@ use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::v1::relay::{RelayConfig, RelayHealth, RelayStatus, worker_name};
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_engine::{Engine, EngineError, LEASES_STORED_MAX, ListedWorker};
 use tidegate_store::{RelayKey, TableSetOutcome};
 
@@ -115,7 +115,7 @@ async fn live_block(
                     None => "none has asked for jobs of this relay in the last minute",
                     Some(worker) => {
                         @if worker.waits { "wait for jobs" }
-                        @else { "asked for jobs " (text::time(TimestampMs::saturating(worker.seen_at_ms))) }
+                        @else { "asked for jobs " (text::time(Timestamp::saturating(worker.seen_at_ms))) }
                         ", hold " @if worker.leases.len() >= LEASES_STORED_MAX { "at least " } (text::jobs(worker.leases.len() as u64))
                     }
                 }

@@ -7,8 +7,8 @@ use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::schedule::Overlap;
-use tidegate_core::v1::schedule::ScheduleConfig;
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::schedule::Schedule;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{IfRunning, JobState, QueueKey};
 use tidegate_engine::{ActCursor, EngineError, JobAct, Pool};
 use tidegate_store::{
@@ -119,12 +119,12 @@ fn tick_block(definition: &ScheduleDefinition, ticks: ScheduleTicks) -> Markup {
         @if next.is_empty() {
             p { @if definition.times.paused { "None: it is paused." } @else { "None: it has ended." } }
         } @else {
-            ol { @for tick in &next { li { (text::time(TimestampMs::saturating(*tick))) } } }
+            ol { @for tick in &next { li { (text::time(Timestamp::saturating(*tick))) } } }
         }
         p {
             "Last tick, whose job was published or left out: "
             @match ticks.last_ms {
-                Some(tick_ms) => (text::time(TimestampMs::saturating(tick_ms))),
+                Some(tick_ms) => (text::time(Timestamp::saturating(tick_ms))),
                 None => "none yet"
             }
         }
@@ -254,7 +254,7 @@ async fn set_paused(
     let queue = stored.queue(&key.namespace).ok_or_else(unreadable)?;
     let revision = stored.revision.ok_or_else(unreadable)?;
     let mut definition = stored.definition.map_err(|_| unreadable())?;
-    let shown: Result<ScheduleConfig, _> = serde_json::from_str(definition.shown.get());
+    let shown: Result<Schedule, _> = serde_json::from_str(definition.shown.get());
     let mut shown = shown.map_err(|_| unreadable())?;
     shown.paused = paused;
     definition.times.paused = paused;

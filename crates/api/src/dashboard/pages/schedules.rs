@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Namespace, QueueKey};
 use tidegate_engine::{EngineError, Pool};
 use tidegate_store::{ScheduleKey, ScheduleTimes, StoredSchedule};
@@ -136,7 +136,7 @@ fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {
                         }
                         td {
                             @match schedule.next_ms {
-                                Some(next_ms) => (text::time(TimestampMs::saturating(next_ms))),
+                                Some(next_ms) => (text::time(Timestamp::saturating(next_ms))),
                                 None => "none"
                             }
                         }
@@ -155,7 +155,7 @@ pub(super) fn times(times: &ScheduleTimes) -> Markup {
         }
         @if let Some(every_ms) = times.every_ms { "every " (text::duration(every_ms)) }
         @if times.paused { " " span.badge.warn { "paused" } }
-        @if let Some(at) = times.starts_at_ms { br; "from " (text::time(TimestampMs::saturating(at))) }
-        @if let Some(at) = times.ends_at_ms { br; "until " (text::time(TimestampMs::saturating(at))) }
+        @if let Some(at) = times.starts_at_ms { br; "from " (text::time(Timestamp::saturating(at))) }
+        @if let Some(at) = times.ends_at_ms { br; "until " (text::time(Timestamp::saturating(at))) }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_core::v1::values::TimestampMs;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Namespace, QueueKey, QueueName};
 use tidegate_engine::{ListedLease, ListedWorker, Pool, WorkerPage};
 
@@ -98,7 +98,7 @@ fn worker_table(pool: &Pool, namespace: &Namespace, workers: &[ListedWorker]) ->
                         td { (text::shortened(&worker.queues.join(", "), 200)) }
                         td {
                             @if worker.waits { "waits for jobs" }
-                            @else { (text::time(TimestampMs::saturating(worker.seen_at_ms))) }
+                            @else { (text::time(Timestamp::saturating(worker.seen_at_ms))) }
                         }
                         td { (leases(pool, namespace, &worker.leases)) }
                     }
@@ -124,7 +124,7 @@ fn leases(pool: &Pool, namespace: &Namespace, leases: &[ListedLease]) -> Markup 
                 @for lease in leases.iter().take(JOBS_SHOWN) {
                     li {
                         a href=[link(lease)] { code { (lease.id.to_string()) } }
-                        " of " (lease.queue) ", since " (text::time(TimestampMs::saturating(lease.since_ms)))
+                        " of " (lease.queue) ", since " (text::time(Timestamp::saturating(lease.since_ms)))
                     }
                 }
                 @if leases.len() > JOBS_SHOWN { li { "and others, the longest first" } }

@@ -77,6 +77,6 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             "Bring dead jobs back",
             "The oldest dead jobs of the queue are ready again, with all their attempts; with `rate_per_second` at evenly spaced times.",
         )
-        .body(RequestShape::Json("RespawnBody"))
+        .body(RequestShape::Json("Respawn"))
         .answers(&[json(200, "RespawnAnswer", "How many jobs came back.")]),
 ];

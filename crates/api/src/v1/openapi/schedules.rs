@@ -38,7 +38,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
              tick is the first one from now on.",
         )
         .parameters(of_schedule_change)
-        .body(RequestShape::Json("ScheduleConfig"))
+        .body(RequestShape::Json("Schedule"))
         .answers(&[
             schedule(200, "The schedule, replaced."),
             schedule(201, "The schedule, created."),

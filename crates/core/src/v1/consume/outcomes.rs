@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::v1::values::{AnswerTimestamp, TimestampMs};
+use crate::v1::values::{AnswerTimestamp, Timestamp};
 
 /// What became of a job that a worker acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -31,7 +31,7 @@ pub enum FailItemOutcome {
     Retry {
         /// When it is due again.
         #[schema(value_type = AnswerTimestamp)]
-        run_at: TimestampMs,
+        run_at: Timestamp,
     },
     /// It is in the dead letter.
     Dead,
@@ -53,7 +53,7 @@ pub enum TouchItemOutcome {
     Extended {
         /// When the lease expires, unless it is extended again.
         #[schema(value_type = AnswerTimestamp)]
-        lease_until: TimestampMs,
+        lease_until: Timestamp,
         /// Whether a cancel was requested: the worker should stop, and then fail or release the job.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cancel_requested: bool,

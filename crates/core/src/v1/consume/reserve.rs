@@ -15,8 +15,8 @@ use crate::v1::limits::{ConfigurableLimits, RESERVE_QUEUES_MAX};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
     AnswerTimestamp, Base64Bytes, ContentType, DurationMs, JobAttributes, JobIdText, JobKey,
-    JsonText, LeaseText, MaxJobs, PayloadFormat, QueueNameText, QueueOrder, QueueWeight,
-    TimestampMs, WorkerNameText, even_null,
+    JsonText, LeaseText, MaxJobs, PayloadFormat, QueueNameText, QueueOrder, QueueWeight, Timestamp,
+    WorkerNameText, even_null,
 };
 
 /// Asks for ready jobs, and waits for them.
@@ -176,7 +176,7 @@ pub struct ReserveAnswer {
     /// The time of Redis, with which a worker can compare `lease_until`. Absent if there are no jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
-    pub now: Option<TimestampMs>,
+    pub now: Option<Timestamp>,
     /// The jobs.
     pub jobs: Vec<LeasedJobView>,
 }
@@ -192,7 +192,7 @@ pub struct LeasedJobView {
     pub lease: LeaseText,
     /// When the lease expires, unless it is extended.
     #[schema(value_type = AnswerTimestamp)]
-    pub lease_until: TimestampMs,
+    pub lease_until: Timestamp,
     /// The number of this attempt, from 1. It only grows: together with the id it identifies the attempt.
     pub attempt: u32,
     /// How many attempts have failed.
@@ -203,10 +203,10 @@ pub struct LeasedJobView {
     pub losses: u32,
     /// When the job was due.
     #[schema(value_type = AnswerTimestamp)]
-    pub run_at: TimestampMs,
+    pub run_at: Timestamp,
     /// When it was published.
     #[schema(value_type = AnswerTimestamp)]
-    pub created_at: TimestampMs,
+    pub created_at: Timestamp,
     /// Its key, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,

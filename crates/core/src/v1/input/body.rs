@@ -80,7 +80,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::v1::values::{Base64Bytes, DurationMs, JsonText, QueueNameText, TimestampMs};
+    use crate::v1::values::{Base64Bytes, DurationMs, JsonText, QueueNameText, Timestamp};
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -92,8 +92,8 @@ mod tests {
     #[serde(deny_unknown_fields)]
     struct SampleItem {
         delay: Option<DurationMs>,
-        run_at: Option<TimestampMs>,
-        until: Option<TimestampMs>,
+        run_at: Option<Timestamp>,
+        until: Option<Timestamp>,
         queue: Option<QueueNameText>,
         json: Option<JsonText>,
         bytes: Option<Base64Bytes>,

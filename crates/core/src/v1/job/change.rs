@@ -10,7 +10,7 @@ use crate::v1::input::CheckedRequest;
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::publish::DueTime;
-use crate::v1::values::{AnswerTimestamp, DurationMs, JobIdText, JobKey, TimestampMs};
+use crate::v1::values::{AnswerTimestamp, DurationMs, JobIdText, JobKey, Timestamp};
 
 /// What to change of a job that waits. At least one field; the others stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -21,7 +21,7 @@ pub struct ChangeBody {
     pub delay: Option<DurationMs>,
     /// When the job is due. The past means now. Excludes `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_at: Option<TimestampMs>,
+    pub run_at: Option<Timestamp>,
     /// The job is dropped if no worker has started it so long after it was due; `null` for never.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[schema(value_type = Option<DurationMs>)]
@@ -71,7 +71,7 @@ pub struct ChangedJob {
     pub state: JobState,
     /// When it is due.
     #[schema(value_type = AnswerTimestamp)]
-    pub run_at: TimestampMs,
+    pub run_at: Timestamp,
 }
 
 /// What a promote did.
@@ -96,7 +96,7 @@ pub struct PromotedJob {
     pub outcome: PromoteResult,
     /// When it was due.
     #[schema(value_type = AnswerTimestamp)]
-    pub run_at: TimestampMs,
+    pub run_at: Timestamp,
 }
 
 #[cfg(test)]

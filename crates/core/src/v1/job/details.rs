@@ -9,7 +9,7 @@ use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
     AnswerTimestamp, ContentType, ErrorText, JobAttributes, JobIdText, JobKey, QueueNameText,
-    TimestampMs,
+    Timestamp,
 };
 
 /// The parameters of all paths that name a job.
@@ -56,19 +56,19 @@ pub struct JobDetails {
     pub state: JobState,
     /// When it was published.
     #[schema(value_type = AnswerTimestamp)]
-    pub created_at: TimestampMs,
+    pub created_at: Timestamp,
     /// When it is or was due. Absent while a worker holds it, and once it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
-    pub run_at: Option<TimestampMs>,
+    pub run_at: Option<Timestamp>,
     /// When its lease expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
-    pub lease_until: Option<TimestampMs>,
+    pub lease_until: Option<Timestamp>,
     /// When it was acknowledged, if it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
-    pub done_at: Option<TimestampMs>,
+    pub done_at: Option<Timestamp>,
     /// The number of the last attempt; 0 if there was none.
     pub attempt: u32,
     /// How many attempts have failed.
@@ -103,7 +103,7 @@ pub struct HistoryEntry {
     pub attempt: u32,
     /// When it ended.
     #[schema(value_type = AnswerTimestamp)]
-    pub ended_at: TimestampMs,
+    pub ended_at: Timestamp,
     /// What the worker reported. Absent if the worker was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorText>,

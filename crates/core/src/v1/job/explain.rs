@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::JobState;
 use crate::v1::values::{
-    AnswerTimestamp, JobIdText, JobKey, QueueNameText, TimestampMs, WorkerNameText,
+    AnswerTimestamp, JobIdText, JobKey, QueueNameText, Timestamp, WorkerNameText,
 };
 
 /// Why a job is not delivered now, or why it is not delivered any more.
@@ -88,7 +88,7 @@ pub struct JobFact {
     /// The time in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
-    pub at: Option<TimestampMs>,
+    pub at: Option<Timestamp>,
     /// The worker in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerNameText>,

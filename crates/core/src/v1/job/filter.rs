@@ -7,7 +7,7 @@ use crate::JobState;
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{AttributeText, FilterText, JobKey, TimestampMs};
+use crate::v1::values::{AttributeText, FilterText, JobKey, Timestamp};
 
 /// What jobs have in common. Those that match all fields are selected; without a field all are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema, IntoParams)]
@@ -19,10 +19,10 @@ pub struct JobFilter {
     pub state: Option<JobState>,
     /// Not before this instant is a delayed or ready job due, does a lease end, or has a job died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due_from: Option<TimestampMs>,
+    pub due_from: Option<Timestamp>,
     /// The same before this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due_before: Option<TimestampMs>,
+    pub due_before: Option<Timestamp>,
     /// How their keys begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_prefix: Option<JobKey>,

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// Whether the change that a request asked for was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum AppliedState {
+pub enum Applied {
     /// Nothing was changed.
     No,
     /// The change was made: the jobs are stored, but less durable than requested.
@@ -30,7 +30,7 @@ pub struct ProblemInfo {
     pub title: &'static str,
     /// Whether the change was made, unless the problem document says something else. `Unknown` where a server may
     /// know more: that it sent nothing to Redis.
-    pub applied: AppliedState,
+    pub applied: Applied,
     /// When it is returned and what to do, for the documentation.
     pub description: &'static str,
 }
@@ -54,7 +54,7 @@ macro_rules! problem_codes {
                 name: $name,
                 status: $status,
                 title: $title,
-                applied: AppliedState::$applied,
+                applied: Applied::$applied,
                 description: $description,
             },)*];
         }
@@ -266,11 +266,11 @@ mod tests {
     fn only_a_stored_job_counts_as_applied() {
         for info in ProblemCode::ALL {
             let expected = match info.code {
-                ProblemCode::NotDurable => AppliedState::Yes,
+                ProblemCode::NotDurable => Applied::Yes,
                 ProblemCode::InternalError
                 | ProblemCode::StorageUnavailable
-                | ProblemCode::TimeLimitReached => AppliedState::Unknown,
-                _ => AppliedState::No,
+                | ProblemCode::TimeLimitReached => Applied::Unknown,
+                _ => Applied::No,
             };
             assert_eq!(info.applied, expected, "{}", info.name);
         }

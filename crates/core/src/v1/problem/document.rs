@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::code::{AppliedState, ProblemCode};
+use super::code::{Applied, ProblemCode};
 use super::invalid::InvalidRequest;
 
 /// A problem document of RFC 9457.
@@ -30,7 +30,7 @@ pub struct Problem {
     pub job: Option<String>,
     /// Whether the change was made. Absent for requests that change nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub applied: Option<AppliedState>,
+    pub applied: Option<Applied>,
 }
 
 impl Problem {
@@ -77,7 +77,7 @@ impl Problem {
 
     /// Says whether the change was made, where the code alone does not.
     #[must_use]
-    pub const fn with_applied(mut self, applied: Option<AppliedState>) -> Self {
+    pub const fn with_applied(mut self, applied: Option<Applied>) -> Self {
         self.applied = applied;
         self
     }
@@ -115,7 +115,7 @@ mod tests {
         let invalid = InvalidRequest::new(ProblemCode::InvalidParameter, "too long").at("delay");
         let problem = Problem::of_invalid(invalid, "req-2");
         assert_eq!(problem.field.as_deref(), Some("delay"));
-        assert_eq!(problem.applied, Some(AppliedState::No));
+        assert_eq!(problem.applied, Some(Applied::No));
         assert_eq!((problem.status, problem.detail.as_str()), (400, "too long"));
         let read_only = problem.with_applied(None);
         let json = serde_json::to_value(read_only).unwrap();

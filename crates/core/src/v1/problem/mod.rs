@@ -4,6 +4,6 @@ mod code;
 mod document;
 mod invalid;
 
-pub use code::{AppliedState, ProblemCode, ProblemInfo};
+pub use code::{Applied, ProblemCode, ProblemInfo};
 pub use document::Problem;
 pub use invalid::{InvalidRequest, InvalidValue};

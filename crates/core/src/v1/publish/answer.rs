@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::v1::problem::Problem;
-use crate::v1::values::{AnswerTimestamp, JobIdText, JobKey, QueueNameText, TimestampMs};
+use crate::v1::values::{AnswerTimestamp, JobIdText, JobKey, QueueNameText, Timestamp};
 use crate::{Durability, JobState};
 
 /// What a publish did.
@@ -51,7 +51,7 @@ pub struct PublishedJob {
     /// When it is due next. Absent if it is done, or a worker holds it and it will not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
-    pub run_at: Option<TimestampMs>,
+    pub run_at: Option<Timestamp>,
     /// What has stored it.
     pub durability: Durability,
     /// Whether this repeats the answer to an earlier publish with the same `Idempotency-Key`.

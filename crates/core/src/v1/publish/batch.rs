@@ -11,7 +11,7 @@ use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, IdempotencyKey, JobAttributes, JobKey, JobPayload,
-    JsonText, MaxAttempts, MaxDeliveries, TimestampMs, even_null,
+    JsonText, MaxAttempts, MaxDeliveries, Timestamp, even_null,
 };
 use crate::{Durability, IfExists};
 
@@ -54,7 +54,7 @@ pub struct BatchItem {
     pub delay: Option<DurationMs>,
     /// When the job is due. The past means now. Excludes `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_at: Option<TimestampMs>,
+    pub run_at: Option<Timestamp>,
     /// A key that is unique in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,

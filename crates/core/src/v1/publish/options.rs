@@ -9,7 +9,7 @@ use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{
-    DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, TimestampMs,
+    DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, Timestamp,
 };
 use crate::{Durability, IfExists};
 
@@ -19,7 +19,7 @@ pub enum DueTime {
     /// So much time after it is stored.
     After(DurationMs),
     /// At an instant. The past means now.
-    At(TimestampMs),
+    At(Timestamp),
 }
 
 /// The options of a publish: parameters of the query, or headers `Tidegate-…`; `retry` is JSON there. A batch has them
@@ -33,7 +33,7 @@ pub struct JobOptions {
     pub delay: Option<DurationMs>,
     /// When the job is due. The past means now. Excludes `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_at: Option<TimestampMs>,
+    pub run_at: Option<Timestamp>,
     /// A key that is unique in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,

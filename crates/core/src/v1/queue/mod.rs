@@ -13,5 +13,5 @@ pub use list::{ListQuery, QueueListPage};
 pub use policy::PolicyDetails;
 pub use policy_change::{PolicyBody, RetryChange};
 pub use purge::{PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState};
-pub use respawn::{RespawnAnswer, RespawnBody, RespawnOutcome};
+pub use respawn::{Respawn, RespawnAnswer, RespawnOutcome};
 pub use view::QueueView;

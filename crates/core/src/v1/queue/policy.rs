@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::v1::retry::RetryDetails;
-use crate::v1::values::{AnswerDuration, AnswerTimestamp, DurationMs, TimestampMs, in_ms};
+use crate::v1::values::{AnswerDuration, AnswerTimestamp, DurationMs, Timestamp, in_ms};
 
 const LEASE: DurationMs = DurationMs::saturating(60_000);
 
@@ -25,7 +25,7 @@ pub struct PolicyDetails {
     pub paused: bool,
     /// When deliveries continue. `null` for a pause without an end.
     #[schema(value_type = Option<AnswerTimestamp>, required = true)]
-    pub paused_until: Option<TimestampMs>,
+    pub paused_until: Option<Timestamp>,
     /// Whether publishes are rejected with `queue_closed`.
     pub closed: bool,
     /// The most jobs that are not done yet; beyond it publishes are rejected with `queue_full`. `null` for no limit.
@@ -59,7 +59,7 @@ impl Default for PolicyDetails {
 impl PolicyDetails {
     /// Whether deliveries are paused at this instant.
     #[must_use]
-    pub fn is_paused_at(&self, now: TimestampMs) -> bool {
+    pub fn is_paused_at(&self, now: Timestamp) -> bool {
         self.paused && self.paused_until.is_none_or(|until| now < until)
     }
 }
@@ -99,12 +99,12 @@ mod tests {
 
     #[test]
     fn a_pause_ends_at_its_instant() {
-        let at = |text: &str| text.parse::<TimestampMs>().unwrap();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let noon = at("2026-11-21T12:00:00Z");
         let mut policy = PolicyDetails::default();
         assert!(!policy.is_paused_at(noon));
         policy.paused = true;
-        assert!(policy.is_paused_at(TimestampMs::MAX));
+        assert!(policy.is_paused_at(Timestamp::MAX));
         policy.paused_until = Some(noon);
         assert!(policy.is_paused_at(at("2026-11-21T11:59:59.999Z")));
         assert!(!policy.is_paused_at(noon));

@@ -10,7 +10,7 @@ use crate::v1::input::{CheckedRequest, changed_object};
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::{RetryDetails, RetryPolicyBody};
-use crate::v1::values::{DurationMs, MaxAttempts, TimestampMs};
+use crate::v1::values::{DurationMs, MaxAttempts, Timestamp};
 
 /// A policy, or a change of it. `PUT` replaces the policy: what is absent has its default. `PATCH` merges as in RFC 7396:
 /// what is absent stays as it is. In both, `null` stands for the default.
@@ -39,8 +39,8 @@ pub struct PolicyBody {
     pub paused: FieldChange<bool>,
     /// When deliveries continue. Pauses the queue if `paused` is absent; `null` for a pause without an end.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<TimestampMs>)]
-    pub paused_until: FieldChange<TimestampMs>,
+    #[schema(value_type = Option<Timestamp>)]
+    pub paused_until: FieldChange<Timestamp>,
     /// Whether publishes are rejected: `false` by default.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[schema(value_type = Option<bool>)]
@@ -133,7 +133,7 @@ impl RetryChange {
 
 impl PolicyBody {
     /// A pause that begins lasts until the queue is resumed, and not until the end of an earlier pause, which may be over.
-    fn end_of_pause(&self, current: &PolicyDetails) -> Option<TimestampMs> {
+    fn end_of_pause(&self, current: &PolicyDetails) -> Option<Timestamp> {
         match (&self.paused, &self.paused_until) {
             (FieldChange::Set(true), FieldChange::Keep) => None,
             (_, paused_until) => paused_until.apply_to_option(current.paused_until),

@@ -11,7 +11,7 @@ use crate::v1::values::JobsPerSecond;
 /// Which dead jobs of a queue come back, and when. The oldest come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RespawnBody {
+pub struct Respawn {
     /// At most how many. By default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
@@ -22,7 +22,7 @@ pub struct RespawnBody {
     pub rate_per_second: Option<JobsPerSecond>,
 }
 
-impl CheckedRequest for RespawnBody {
+impl CheckedRequest for Respawn {
     fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
         match self.limit {
             Some(0) => Err(InvalidRequest::of_field(
@@ -61,8 +61,8 @@ mod tests {
     #[test]
     fn all_dead_jobs_come_back_at_once_unless_the_body_says_otherwise() {
         let read =
-            |body: &str| read_body::<RespawnBody>(body.as_bytes(), &ConfigurableLimits::default());
-        assert_eq!(read("{}").unwrap(), RespawnBody::default());
+            |body: &str| read_body::<Respawn>(body.as_bytes(), &ConfigurableLimits::default());
+        assert_eq!(read("{}").unwrap(), Respawn::default());
         let some = read(r#"{"limit":5,"rate_per_second":50}"#).unwrap();
         assert_eq!(some.limit, Some(5));
         assert_eq!(some.rate_per_second.map(JobsPerSecond::get), Some(50));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::JobsByState;
-use crate::v1::values::{AnswerTimestamp, QueueNameText, TimestampMs};
+use crate::v1::values::{AnswerTimestamp, QueueNameText, Timestamp};
 
 /// A queue. One that was never used has no jobs, and is not an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -18,7 +18,7 @@ pub struct QueueView {
     /// When deliveries continue. Absent if the queue is not paused, or paused without an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
-    pub paused_until: Option<TimestampMs>,
+    pub paused_until: Option<Timestamp>,
     /// Whether its policy rejects publishes.
     pub closed: bool,
 }

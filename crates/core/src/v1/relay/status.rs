@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::v1::values::{AnswerTimestamp, ErrorText, TimestampMs};
+use crate::v1::values::{AnswerTimestamp, ErrorText, Timestamp};
 
 /// Whether a relay runs. A `tidegate-relayd` reports `running`, `failing` and `refused`, from the best state to the worst. The API sets
 /// `paused` and `unserved`.
@@ -31,7 +31,7 @@ pub struct LastRelayError {
     pub text: ErrorText,
     /// When, on the clock of `tidegate-relayd`.
     #[schema(value_type = AnswerTimestamp)]
-    pub at: TimestampMs,
+    pub at: Timestamp,
 }
 
 /// The state of a relay, as `tidegate-relayd` reports it. If several processes report a relay, the worst state counts.
@@ -42,7 +42,7 @@ pub struct RelayStatus {
     /// Since when, on the clock of `tidegate-relayd`. For `unserved` the time of the last report, `null` if there was none since
     /// the relay was set; for `paused` `null`.
     #[schema(value_type = Option<AnswerTimestamp>, required = true)]
-    pub since: Option<TimestampMs>,
+    pub since: Option<Timestamp>,
     /// The last error, also after it is gone; `null` if there was none since the relay started.
     #[schema(required = true)]
     pub last_error: Option<LastRelayError>,

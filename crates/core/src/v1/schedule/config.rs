@@ -14,7 +14,7 @@ use crate::v1::publish::{BatchItem, JobOptions};
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, JobAttributes, JobPayload, JsonText, MaxAttempts,
-    QueueNameText, TimestampMs, even_null,
+    QueueNameText, Timestamp, even_null,
 };
 
 /// Shortest `catch_up_window`, in ms.
@@ -175,7 +175,7 @@ impl ScheduleJob {
 /// A schedule: a job is published to a queue at each tick, at the times of a cron pattern or at a fixed distance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ScheduleConfig {
+pub struct Schedule {
     /// The queue of the jobs. It cannot be changed: delete the schedule, and set it again.
     pub queue: QueueNameText,
     /// A cron pattern of five fields, such as `0 9 * * MON-FRI`, or of six that begin with the seconds. Excludes `every`.
@@ -204,16 +204,16 @@ pub struct ScheduleConfig {
     pub catch_up_window: Option<DurationMs>,
     /// No tick is before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub starts_at: Option<TimestampMs>,
+    pub starts_at: Option<Timestamp>,
     /// No tick is after this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ends_at: Option<TimestampMs>,
+    pub ends_at: Option<Timestamp>,
     /// Whether there are no ticks. Those of a pause are not caught up.
     #[serde(default)]
     pub paused: bool,
 }
 
-impl ScheduleConfig {
+impl Schedule {
     /// A schedule of this job without times: set `cron` or `every`. Everything else has its default.
     #[must_use]
     pub const fn new(queue: QueueNameText, job: ScheduleJob) -> Self {
@@ -233,7 +233,7 @@ impl ScheduleConfig {
     }
 }
 
-impl CheckedRequest for ScheduleConfig {
+impl CheckedRequest for Schedule {
     fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
         match (&self.cron, self.every) {
             (Some(_), Some(_)) => return Err(InvalidRequest::of_both("every", "cron")),
@@ -293,7 +293,7 @@ mod tests {
             config[name] = value.clone();
         }
         let text = config.to_string();
-        let read = crate::v1::input::read_body::<ScheduleConfig>(
+        let read = crate::v1::input::read_body::<Schedule>(
             text.as_bytes(),
             &ConfigurableLimits::default(),
         );

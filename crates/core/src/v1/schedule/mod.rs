@@ -3,7 +3,7 @@
 mod config;
 mod view;
 
-pub use config::{ScheduleConfig, ScheduleJob};
+pub use config::{Schedule, ScheduleJob};
 pub use view::{
     DeleteScheduleResult, DeletedSchedule, NextRunsQuery, ScheduleDetails, ScheduleListPage,
     ScheduleRuns,

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::config::ScheduleConfig;
+use super::config::Schedule;
 use crate::v1::input::CheckedRequest;
 use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{AnswerTimestamp, CursorText, RunCount, ScheduleNameText, TimestampMs};
+use crate::v1::values::{AnswerTimestamp, CursorText, RunCount, ScheduleNameText, Timestamp};
 
 /// A schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -17,10 +17,10 @@ pub struct ScheduleDetails {
     /// Changes with every `PUT`. The header `ETag` has it in quotes.
     pub revision: String,
     /// What it does, as `PUT` takes it.
-    pub config: ScheduleConfig,
+    pub config: Schedule,
     /// The next tick; `null` if it is paused or has ended. It is in the past if the tick was missed.
     #[schema(value_type = Option<AnswerTimestamp>, required = true)]
-    pub next_run: Option<TimestampMs>,
+    pub next_run: Option<Timestamp>,
 }
 
 /// A page of a list of schedules.
@@ -55,7 +55,7 @@ impl CheckedRequest for NextRunsQuery {
 pub struct ScheduleRuns {
     /// The times, the first one first. None if the schedule is paused or has ended.
     #[schema(value_type = Vec<AnswerTimestamp>)]
-    pub runs: Vec<TimestampMs>,
+    pub runs: Vec<Timestamp>,
 }
 
 /// What deleting a schedule did.

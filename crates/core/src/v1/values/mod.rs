@@ -34,5 +34,5 @@ pub use text::{
     AttributeText, CursorText, FilterText, IdempotencyKey, JobIdText, JobKey, JobPath, LeaseText,
     NamespaceText, PoolText, QueueNameText, RelayNameText, ScheduleNameText, WorkerNameText,
 };
-pub use timestamp::TimestampMs;
+pub use timestamp::Timestamp;
 pub(crate) use value_schema::{AnswerDuration, AnswerTimestamp, text_schema};

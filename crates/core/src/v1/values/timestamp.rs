@@ -28,9 +28,9 @@ const LEAP_SECOND_MS: i64 = 1_000;
 /// rounded up, so that no job is early. Integers from 1 to [`TIMESTAMP_MS_MIN`] are rejected: they are seconds, sent
 /// by mistake. Answers have RFC 3339 in UTC with three digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TimestampMs(u64);
+pub struct Timestamp(u64);
 
-impl TimestampMs {
+impl Timestamp {
     /// The last instant: 9999-12-31T23:59:59.999Z.
     pub const MAX: Self = Self(TIME_MS_MAX);
 
@@ -57,7 +57,7 @@ fn out_of_range(what: impl fmt::Display) -> InvalidValue {
     .with_code(ProblemCode::RunAtOutOfRange)
 }
 
-impl IntegerOrText for TimestampMs {
+impl IntegerOrText for Timestamp {
     const EXPECTED: &'static str = "an instant: use RFC 3339 with an offset, such as 2026-11-21T12:30:00.000Z or \
          2026-11-21T13:30:00+01:00, or an integer in ms since 1970";
 
@@ -99,7 +99,7 @@ fn has_long_year(text: &str) -> bool {
 }
 
 fn malformed(text: &str) -> InvalidValue {
-    let mut detail = format!("{text:?} is not {}", TimestampMs::EXPECTED);
+    let mut detail = format!("{text:?} is not {}", Timestamp::EXPECTED);
     // A query has `+` for a space.
     let is_offset = |rest: &str| rest.starts_with(' ') && rest.as_bytes().get(3) == Some(&b':');
     if text.get(DATE_TIME_BYTES..).is_some_and(|rest| {
@@ -171,7 +171,7 @@ fn offset_ms(text: &str) -> Option<i64> {
     Some(sign * (hours * 60 + minutes) * 60_000)
 }
 
-impl FromStr for TimestampMs {
+impl FromStr for Timestamp {
     type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
@@ -179,7 +179,7 @@ impl FromStr for TimestampMs {
     }
 }
 
-impl From<SystemTime> for TimestampMs {
+impl From<SystemTime> for Timestamp {
     /// Rounds up to whole milliseconds. What is before 1970 is the beginning of 1970.
     fn from(time: SystemTime) -> Self {
         let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH);
@@ -192,7 +192,7 @@ impl From<SystemTime> for TimestampMs {
 }
 
 /// RFC 3339 in UTC with three digits.
-impl fmt::Display for TimestampMs {
+impl fmt::Display for Timestamp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since_epoch = SignedDuration::from_millis(i64::try_from(self.0).unwrap_or(i64::MAX));
         let utc = EPOCH.saturating_add(since_epoch);
@@ -200,19 +200,19 @@ impl fmt::Display for TimestampMs {
     }
 }
 
-impl Serialize for TimestampMs {
+impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for TimestampMs {
+impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::deserialize_from(deserializer)
     }
 }
 
-impl PartialSchema for TimestampMs {
+impl PartialSchema for Timestamp {
     fn schema() -> RefOr<Schema> {
         let pattern =
             r"^(\d+|\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2}))$";
@@ -224,7 +224,7 @@ impl PartialSchema for TimestampMs {
     }
 }
 
-impl ToSchema for TimestampMs {
+impl ToSchema for Timestamp {
     fn name() -> Cow<'static, str> {
         "Timestamp".into()
     }

@@ -6,9 +6,9 @@ use tidegate_core::v1::consume::{
     ReleaseItemOutcome, ReserveAnswer, TouchAnswer, TouchItemOutcome,
 };
 use tidegate_core::v1::job::{CancelAnswer, ChangedJob, DeadReason, JobDetails, PromotedJob};
-use tidegate_core::v1::problem::{AppliedState, Problem, ProblemCode};
+use tidegate_core::v1::problem::{Applied, Problem, ProblemCode};
 use tidegate_core::v1::publish::{BatchAnswer, BatchItemResult, PublishedJob};
-use tidegate_core::v1::values::{Base64Bytes, TimestampMs};
+use tidegate_core::v1::values::{Base64Bytes, Timestamp};
 use tidegate_testkit::Answer;
 
 use super::draw::job_lease;
@@ -121,7 +121,7 @@ fn failure(call: &NativeCall, answer: &Answer) -> Option<RequestOutcome> {
         (_, ProblemCode::JobRunning | ProblemCode::JobDead) => {
             RequestOutcome::Native(NativeAnswer::Conflict)
         }
-        _ if problem.applied == Some(AppliedState::No) => RequestOutcome::Refused(status),
+        _ if problem.applied == Some(Applied::No) => RequestOutcome::Refused(status),
         _ => RequestOutcome::Failed(status),
     })
 }
@@ -150,7 +150,7 @@ fn published(job: &PublishedJob) -> VersionResult {
 
 fn refused(problem: &Problem) -> VersionResult {
     match problem.applied {
-        Some(AppliedState::No) => VersionResult::Refused(problem.status),
+        Some(Applied::No) => VersionResult::Refused(problem.status),
         _ => VersionResult::Failed(problem.status),
     }
 }
@@ -236,6 +236,6 @@ fn shown(details: JobDetails) -> ShownVersion {
     }
 }
 
-const fn micros(at: TimestampMs) -> UnixMicros {
+const fn micros(at: Timestamp) -> UnixMicros {
     at.as_ms() * MS
 }

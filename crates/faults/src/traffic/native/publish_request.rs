@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tidegate_core::v1::publish::{BatchBody, BatchItem, JobOptions};
 use tidegate_core::v1::retry::RetryPolicyBody;
-use tidegate_core::v1::values::{ContentType, DurationMs, JobAttributes, JobPayload, TimestampMs};
+use tidegate_core::v1::values::{ContentType, DurationMs, JobAttributes, JobPayload, Timestamp};
 
 use super::http_request::{HttpRequest, add_parameter};
 use super::key_text::key_text;
@@ -73,7 +73,7 @@ fn options(version: &VersionSpec) -> JobOptions {
     });
     JobOptions {
         delay: unless_zero(version.terms.delay),
-        run_at: version.run_at.map(|at| TimestampMs::saturating(at / MS)),
+        run_at: version.run_at.map(|at| Timestamp::saturating(at / MS)),
         key: version.key.map(|key| key_text(key).parse().expect("a key")),
         if_exists: version.key.map(|_| version.if_exists),
         retain: unless_zero(version.retain),

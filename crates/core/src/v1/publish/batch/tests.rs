@@ -59,11 +59,11 @@ fn an_item_and_its_parts_are_the_same() {
     let read = read(&json!({"jobs": [serde_json::to_value(&item).unwrap()]})).unwrap();
     assert_eq!(read.jobs[0], item);
     let run_at = JobOptions {
-        run_at: Some(TimestampMs::MAX),
+        run_at: Some(Timestamp::MAX),
         ..JobOptions::default()
     };
     let item = BatchItem {
-        run_at: Some(TimestampMs::MAX),
+        run_at: Some(Timestamp::MAX),
         ..BatchItem::default()
     };
     assert_eq!(item.options(), run_at);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::*;
 
 fn read(value: Value) -> Result<u64, String> {
-    let read = serde_json::from_value::<TimestampMs>(value);
-    read.map(TimestampMs::as_ms)
+    let read = serde_json::from_value::<Timestamp>(value);
+    read.map(Timestamp::as_ms)
         .map_err(|error| error.to_string())
 }
 
@@ -26,7 +26,7 @@ fn rfc_3339_with_any_offset_is_accepted() {
         ("9999-12-31T23:59:59.999Z", TIME_MS_MAX),
         ("1795264200000", 1_795_264_200_000),
     ] {
-        assert_eq!(text.parse(), Ok(TimestampMs(ms)), "{text}");
+        assert_eq!(text.parse(), Ok(Timestamp(ms)), "{text}");
         assert_eq!(read(json!(text)), Ok(ms), "{text}");
     }
     assert_eq!(read(json!(1_795_264_200_000_u64)), Ok(1_795_264_200_000));
@@ -46,14 +46,14 @@ fn what_is_finer_than_a_millisecond_is_rounded_up() {
         ("999000000000000000000000001", 1_000),
     ] {
         let text = format!("2026-11-21T12:30:00.{fraction}+00:00");
-        let read: TimestampMs = text.parse().unwrap();
+        let read: Timestamp = text.parse().unwrap();
         assert_eq!(read.as_ms(), 1_795_264_200_000 + ms, "{text}");
     }
 }
 
 #[test]
 fn a_leap_second_is_not_early() {
-    let leap: TimestampMs = "2016-12-31T23:59:60Z".parse().unwrap();
+    let leap: Timestamp = "2016-12-31T23:59:60Z".parse().unwrap();
     assert_eq!(leap, "2017-01-01T00:00:00Z".parse().unwrap());
 }
 
@@ -82,7 +82,7 @@ fn other_texts_are_rejected_with_the_accepted_forms() {
         "+2026-11-21T12:30:00Z",
         "2026-11-21T12:30:00Ｚ",
     ] {
-        let error = text.parse::<TimestampMs>().unwrap_err();
+        let error = text.parse::<Timestamp>().unwrap_err();
         assert_eq!(error.code, ProblemCode::InvalidParameter, "{text}");
         for form in ["RFC 3339 with an offset", "+01:00", "integer in ms"] {
             assert!(error.detail.contains(form), "{text}: {}", error.detail);
@@ -113,7 +113,7 @@ fn the_first_year_is_1970_and_the_last_is_9999() {
         "253402300800000",
         "99999999999999999999999",
     ] {
-        let error = text.parse::<TimestampMs>().unwrap_err();
+        let error = text.parse::<Timestamp>().unwrap_err();
         assert_eq!(
             error.code,
             ProblemCode::RunAtOutOfRange,
@@ -137,19 +137,17 @@ fn seconds_in_place_of_milliseconds_are_found() {
 #[test]
 fn a_plus_that_a_query_has_made_a_space_is_explained() {
     let error = "2026-11-21T12:30:00.5 01:00"
-        .parse::<TimestampMs>()
+        .parse::<Timestamp>()
         .unwrap_err();
     assert!(error.detail.contains("%2B"), "{}", error.detail);
-    let other = "2026-11-21T12:30:00 UTC"
-        .parse::<TimestampMs>()
-        .unwrap_err();
+    let other = "2026-11-21T12:30:00 UTC".parse::<Timestamp>().unwrap_err();
     assert!(!other.detail.contains("%2B"), "{}", other.detail);
 }
 
 proptest! {
     #[test]
     fn every_instant_is_read_as_it_is_written(ms in 0..=TIME_MS_MAX) {
-        let instant = TimestampMs(ms);
+        let instant = Timestamp(ms);
         let text = instant.to_string();
         prop_assert_eq!(text.len(), "2026-11-21T12:30:00.000Z".len());
         prop_assert_eq!(text.parse(), Ok(instant));
@@ -158,19 +156,19 @@ proptest! {
 
     #[test]
     fn texts_sort_as_instants_do(one in 0..=TIME_MS_MAX, other in 0..=TIME_MS_MAX) {
-        let (one, other) = (TimestampMs(one), TimestampMs(other));
+        let (one, other) = (Timestamp(one), Timestamp(other));
         prop_assert_eq!(one.cmp(&other), one.to_string().cmp(&other.to_string()));
     }
 
     #[test]
     fn an_instant_is_never_early(seconds in 0_u64..200_000_000_000, nanos in 0_u64..1_000_000_000, minutes in -1439_i64..=1439) {
-        let utc = TimestampMs(seconds * 1000).to_string();
+        let utc = Timestamp(seconds * 1000).to_string();
         let exact = u128::from(seconds) * 1_000_000_000 + u128::from(nanos);
         // The same local time in another offset is that much earlier or later.
         let (sign, size) = if minutes < 0 { ('-', -minutes) } else { ('+', minutes) };
         let text = format!("{}.{nanos:09}{sign}{:02}:{:02}", &utc[..19], size / 60, size % 60);
         let shifted = i128::try_from(exact).unwrap() - i128::from(minutes) * 60_000_000_000;
-        match text.parse::<TimestampMs>() {
+        match text.parse::<Timestamp>() {
             Ok(read) => {
                 let late = i128::from(read.as_ms()) * 1_000_000 - shifted;
                 prop_assert!((0..1_000_000).contains(&late), "{} ns late", late);
@@ -186,16 +184,16 @@ proptest! {
     fn any_text_is_accepted_or_rejected_without_a_panic(
         text in "\\PC{0,70}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+Z-]{0,30}",
     ) {
-        if let Ok(instant) = text.parse::<TimestampMs>() {
-            prop_assert!(instant <= TimestampMs::MAX);
+        if let Ok(instant) = text.parse::<Timestamp>() {
+            prop_assert!(instant <= Timestamp::MAX);
         }
     }
 }
 
 #[test]
 fn system_times_are_rounded_up() {
-    let after = |nanos| TimestampMs::from(SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
+    let after = |nanos| Timestamp::from(SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
     assert_eq!((after(1_000_001).as_ms(), after(1_000_000).as_ms()), (2, 1));
     let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
-    assert_eq!(TimestampMs::from(before).as_ms(), 0);
+    assert_eq!(Timestamp::from(before).as_ms(), 0);
 }
