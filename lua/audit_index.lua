@@ -61,7 +61,7 @@ function looks.unnamed()
   if name then
     return function()
       call('HSET', names, name, item)
-      call('HINCRBY', names, count_field(name), 1)
+      count(names, count_field(name), 1)
     end
   end
   local parts = { key('q'), key('near'), key('ready'), key('dead') }

@@ -113,6 +113,16 @@ local function queue_in_bucket(value)
   return tonumber(queue or value) or 0, tonumber(epoch)
 end
 
+-- Adds to a numeric field of a hash; returns the sum. A damaged field that is not a number restarts from 0: an error
+-- would end the call after others of its writes.
+local function count(hash, field, change)
+  change = text('%d', change)
+  local left = redis.pcall('HINCRBY', hash, field, change)
+  if type(left) == 'number' then return left end
+  call('HSET', hash, field, change)
+  return tonumber(change)
+end
+
 -- The field with the number of queues that the namespace of a queue has in a bucket.
 local function count_field(name) return string.match(name, '^[^/]*/') end
 
@@ -124,7 +134,7 @@ end
 -- Removes the number of a queue.
 local function forget_queue(queue_numbers, name)
   call('HDEL', queue_numbers, name)
-  if call('HINCRBY', queue_numbers, count_field(name), -1) <= 0 then call('HDEL', queue_numbers, count_field(name)) end
+  if count(queue_numbers, count_field(name), -1) <= 0 then call('HDEL', queue_numbers, count_field(name)) end
 end
 
 -- The sweep checks queues in blocks of adjacent numbers, and forgets those that are empty and were idle for IDLE_MS.

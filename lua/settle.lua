@@ -38,7 +38,7 @@ end
 local function add_queue(queue_numbers, name)
   local queue = call('HINCRBY', queue_numbers, '#', 1)
   call('HSET', queue_numbers, name, queue)
-  call('HINCRBY', queue_numbers, count_field(name), 1)
+  count(queue_numbers, count_field(name), 1)
   call('HSET', prefix .. 'q:' .. queue, 'name', name)
   clean_up_later(text('b%d', queue / QUEUES_PER_BLOCK), now_ms + IDLE_MS)
   return queue
@@ -51,16 +51,6 @@ local function send(command, key, values)
     reply = call(command, key, unpack(values, first, min(first + VALUES_MAX - 1, #values)))
   end
   return reply
-end
-
--- Adds to a numeric field of a queue; returns the sum. A damaged field that is not a number restarts from 0: an error
--- would end the call after its records were written.
-local function count(of_queue, field, change)
-  change = text('%d', change)
-  local left = redis.pcall('HINCRBY', of_queue, field, change)
-  if type(left) == 'number' then return left end
-  call('HSET', of_queue, field, change)
-  return tonumber(change)
 end
 
 -- Drops up to `most` stale hints at the head of a list. Each is compared with its record: a count may be wrong.

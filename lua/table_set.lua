@@ -46,10 +46,10 @@ call('HSET', entries, '#', revision, text('#%.0f', number), tag .. ' ' .. name)
 call('HDEL', entries, text('#%.0f', number - ARGV[7]))
 if value == '' then
   call('HDEL', entries, name)
-  if namespace and call('HINCRBY', entries, namespace, -1) <= 0 then call('HDEL', entries, namespace) end
+  if namespace and count(entries, namespace, -1) <= 0 then call('HDEL', entries, namespace) end
   if KEYS[2] then call('HDEL', KEYS[2], name) end
   return { 'ok', '0' }
 end
 call('HSET', entries, name, revision .. ' ' .. value)
-if namespace and not entry then call('HINCRBY', entries, namespace, 1) end
+if namespace and not entry then count(entries, namespace, 1) end
 return { 'ok', revision }

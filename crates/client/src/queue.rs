@@ -9,7 +9,7 @@ use tidegate_core::v1::queue::{
     PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, Respawn,
     RespawnAnswer,
 };
-use tidegate_core::v1::values::{CursorText, JobIdText, JobKey, JobPath, PageSize, QueueNameText};
+use tidegate_core::v1::values::{CursorText, JobKey, JobPath, PageSize, QueueNameText};
 
 use crate::client::Client;
 use crate::cursors::CursorGuard;
@@ -46,16 +46,15 @@ impl QueueHandle {
         self.name.as_str()
     }
 
-    /// The job with this id. No request is sent.
+    /// The job with this id, or with a key, written as `key:KEY`. No request is sent.
     ///
     /// # Errors
-    /// The id is not valid.
+    /// The text is neither.
     pub fn job(&self, id: &str) -> Result<JobHandle, Error> {
-        let id: JobIdText = id.parse()?;
         Ok(JobHandle::new(
             self.client.clone(),
             self.name.clone(),
-            JobPath::Id(id),
+            JobPath::parse(id, None)?,
         ))
     }
 

@@ -2,8 +2,8 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::QueueKey;
 use crate::extension::KEY_HASH_BYTES;
+use crate::name::QueueKey;
 
 /// Number of hashes in the index of keys of a bucket.
 const KEY_SHARDS: u8 = 128;

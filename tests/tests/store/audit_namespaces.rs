@@ -167,3 +167,35 @@ async fn names_that_come_and_go_are_neither_reported_nor_miscounted() {
 fn is_of_a_namespace(finding: &AuditFinding) -> bool {
     finding.defect.name() == "wrong_namespace_count"
 }
+
+/// Found by an attack: calls failed after some of their writes.
+#[tokio::test]
+async fn a_count_of_a_namespace_that_is_no_number_fails_no_call() {
+    let f = two_namespaces().await;
+    let overwrite_counts = || {
+        let mut connection = f.connection();
+        for key in ["tg:0:{8209}:queues", "tg:policies", "tg:relays"] {
+            let mut overwrite = redis::cmd("HSET");
+            overwrite.arg(key).arg("shop/").arg("abc");
+            let _: i64 = overwrite.query(&mut connection).unwrap();
+        }
+    };
+    overwrite_counts();
+    publish_to(&f, "shop/c").await;
+    set_policy(&f, "shop/c").await;
+    set_relay(&f.store, "shop", "c", "{}").await;
+    overwrite_counts();
+    set_relay(&f.store, "shop", "c", "").await;
+    let queue = QueueKey::try_from("shop/c").unwrap();
+    let set = f.store.policies();
+    let reset = set.set(&queue, &QueuePolicy::default(), None).await;
+    assert!(matches!(reset.unwrap(), PolicySetOutcome::Done(_)));
+    let (_, found) = audit(&f, true).await;
+    assert!(
+        texts(&found)
+            .iter()
+            .all(|it| it.starts_with("wrong_namespace_count"))
+    );
+    let (_, found) = audit(&f, false).await;
+    assert_eq!(texts(&found), [""; 0]);
+}

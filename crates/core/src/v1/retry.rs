@@ -197,11 +197,11 @@ impl RetryPolicyBody {
         }
         if self
             .jitter
-            .is_some_and(|jitter| !(0.0..=1.0).contains(&jitter))
+            .is_some_and(|jitter| !(0.0..=1.0).contains(&jitter) || !is_permille(jitter))
         {
             return Err(InvalidRequest::of_field(
                 "jitter",
-                "the jitter must be from 0 to 1",
+                "the jitter must be from 0 to 1, with at most three decimals",
             ));
         }
         Ok(())
@@ -235,6 +235,12 @@ impl RetryPolicyBody {
             ..delays
         })
     }
+}
+
+/// Whether a share is stored as it is: in thousandths.
+fn is_permille(share: f64) -> bool {
+    let permille = share * 1000.0;
+    (permille - permille.round()).abs() < 1e-6
 }
 
 #[cfg(test)]

@@ -28,7 +28,10 @@ pub const OTHER: &str = "_other";
 /// Whether a queue may have series of its own. One with the id of a job as its name is for the reply to that job: it is used
 /// once, and each would take the place of a queue that stays.
 fn may_have_series(queue: &QueueKey) -> bool {
-    queue.queue.as_str().parse::<JobId>().is_err()
+    let name = queue.queue.as_str();
+    // The wire of lmstfy writes a 1 in front of ids of jobs with attributes.
+    let versioned = name.strip_prefix('1').map(str::parse::<JobId>);
+    name.parse::<JobId>().is_err() && !matches!(versioned, Some(Ok(_)))
 }
 
 /// The names of the labels of a queue.
@@ -41,4 +44,18 @@ fn queue_labels<'a>(pool: &'a str, queue: Option<&'a QueueKey>) -> [&'a str; 3] 
         None => (OTHER, OTHER),
     };
     [pool, namespace, queue]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_for_replies_have_no_series() {
+        let id = "01M8J7J6E703H000001X142FCG";
+        for (name, expected) in [("emails", true), (id, false), (&*format!("1{id}"), false)] {
+            let queue = QueueKey::try_from(format!("shop/{name}").as_str()).unwrap();
+            assert_eq!(may_have_series(&queue), expected, "{name}");
+        }
+    }
 }

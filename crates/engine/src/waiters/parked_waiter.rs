@@ -154,7 +154,7 @@ impl<'a> ParkedWaiter<'a> {
 
     /// Awaits the checks that were not awaited in order, and then checks the sources that were put off, some at a time, until
     /// jobs arrive or a check has failed. Returns also whether it has ended before all checks were answered: once a check
-    /// in order was answered, a server that answers none of the next checks for [`LOOK_IN_ORDER_MAX`] is not awaited.
+    /// in order was answered, a server that answers none of the next checks for [`LOOK_IN_ORDER_MAX`](super::slow::LOOK_IN_ORDER_MAX) is not awaited.
     pub(super) async fn check_rest(&mut self) -> (SeatOutcome, bool) {
         let mut checks = CheckCounter::new(&self.shared.check_shares);
         let mut step = self.unawaited_step();

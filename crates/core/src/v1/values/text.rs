@@ -12,18 +12,19 @@ use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use super::value_schema::text_schema;
+use crate::name::{Namespace, QueueName};
 use crate::v1::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
     IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
     POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
 };
 use crate::v1::problem::{InvalidValue, ProblemCode};
-use crate::{Namespace, QueueName};
 
 /// What a text may contain.
 struct TextRule {
     /// What the text is, for errors and the schema: "the key of a job".
     what: &'static str,
+    bytes_min: usize,
     bytes_max: usize,
     /// The allowed characters, as a pattern of JSON Schema. `None` allows all except control characters.
     pattern: Option<&'static str>,
@@ -38,7 +39,7 @@ struct TextRule {
 impl TextRule {
     fn check(&self, text: &str) -> Result<(), InvalidValue> {
         let refused = text.chars().find(|letter| !(self.allows)(*letter));
-        let has_length = (1..=self.bytes_max).contains(&text.len());
+        let has_length = (self.bytes_min..=self.bytes_max).contains(&text.len());
         if refused.is_none() && has_length && (self.fits)(text) {
             return Ok(());
         }
@@ -51,7 +52,13 @@ impl TextRule {
     }
 
     fn describe(&self) -> String {
-        format!("1 to {} bytes of {}", self.bytes_max, self.allowed)
+        match self.bytes_min == self.bytes_max {
+            true => format!("{} characters of {}", self.bytes_max, self.allowed),
+            false => format!(
+                "{} to {} bytes of {}",
+                self.bytes_min, self.bytes_max, self.allowed
+            ),
+        }
     }
 
     fn schema(&self) -> RefOr<Schema> {
@@ -94,6 +101,7 @@ fn is_job_id(text: &str) -> bool {
 
 const NAME: TextRule = TextRule {
     what: "a name",
+    bytes_min: 1,
     bytes_max: NAME_BYTES_MAX,
     pattern: Some("^[A-Za-z0-9_-]+$"),
     allows: is_of_names,
@@ -104,6 +112,7 @@ const NAME: TextRule = TextRule {
 
 const OPAQUE: TextRule = TextRule {
     what: "an opaque text",
+    bytes_min: 1,
     bytes_max: CURSOR_BYTES_MAX,
     pattern: Some("^[!-~]+$"),
     allows: is_visible_ascii,
@@ -114,6 +123,7 @@ const OPAQUE: TextRule = TextRule {
 
 const FREE: TextRule = TextRule {
     what: "a text",
+    bytes_min: 1,
     bytes_max: KEY_BYTES_MAX,
     pattern: None,
     allows: is_no_control,
@@ -208,6 +218,7 @@ text_type! {
     /// The name of a pool: 1 to [`POOL_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
     PoolText, schema "Pool", rule TextRule {
         what: "the name of a pool",
+        bytes_min: 1,
         bytes_max: POOL_BYTES_MAX,
         code: ProblemCode::InvalidParameter,
         ..NAME
@@ -218,6 +229,7 @@ text_type! {
     /// The name of a relay: 1 to [`RELAY_NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
     RelayNameText, schema "RelayName", rule TextRule {
         what: "the name of a relay",
+        bytes_min: 1,
         bytes_max: RELAY_NAME_BYTES_MAX,
         code: ProblemCode::InvalidParameter,
         ..NAME
@@ -228,6 +240,7 @@ text_type! {
     /// The name of a schedule: 1 to [`SCHEDULE_NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
     ScheduleNameText, schema "ScheduleName", rule TextRule {
         what: "the name of a schedule",
+        bytes_min: 1,
         bytes_max: SCHEDULE_NAME_BYTES_MAX,
         code: ProblemCode::InvalidParameter,
         ..NAME
@@ -238,11 +251,12 @@ text_type! {
     /// The id of a job: 26 characters, upper-case Crockford base 32.
     JobIdText, schema "JobId", rule TextRule {
         what: "the id of a job",
+        bytes_min: JOB_ID_BYTES,
         bytes_max: JOB_ID_BYTES,
         pattern: Some("^[0-7][0-9A-HJKMNP-TV-Z]{25}$"),
         allows: is_of_ids,
         fits: is_job_id,
-        allowed: "upper-case Crockford base 32, exactly 26",
+        allowed: "upper-case Crockford base 32",
         code: ProblemCode::InvalidParameter,
     }
 }
@@ -266,6 +280,7 @@ text_type! {
     /// An attribute, as `NAME=VALUE`.
     AttributeText, schema "Attribute", rule TextRule {
         what: "an attribute",
+        bytes_min: 1,
         bytes_max: ATTRIBUTE_NAME_BYTES_MAX + 1 + ATTRIBUTE_VALUE_BYTES_MAX,
         pattern: Some("^[^:=][^=]*="),
         allows: is_no_control,
@@ -297,6 +312,7 @@ text_type! {
     /// An `Idempotency-Key`: 1 to [`IDEMPOTENCY_KEY_BYTES_MAX`] bytes of ASCII without spaces.
     IdempotencyKey, schema "IdempotencyKey", rule TextRule {
         what: "an Idempotency-Key",
+        bytes_min: 1,
         bytes_max: IDEMPOTENCY_KEY_BYTES_MAX,
         allowed: "ASCII without spaces",
         ..OPAQUE
@@ -345,8 +361,11 @@ impl JobPath {
 
 fn not_an_id(segment: &str) -> InvalidValue {
     let is_short = segment.len() <= SHOWN_KEY_BYTES_MAX;
-    let hint = match segment.parse::<JobKey>() {
-        Ok(key) if is_short => format!("did you mean key:{key}?"),
+    // The wire of lmstfy writes a 1 in front of ids of jobs with attributes.
+    let of_lmstfy = segment.strip_prefix('1').map(str::parse::<JobIdText>);
+    let hint = match (of_lmstfy, segment.parse::<JobKey>()) {
+        (Some(Ok(id)), _) => format!("did you mean {id}?"),
+        (_, Ok(key)) if is_short => format!("did you mean key:{key}?"),
         _ => "for a job with a key write key:KEY".to_owned(),
     };
     let what = JobIdText::RULE.describe();

@@ -147,6 +147,12 @@ fn a_path_names_a_job_by_id_or_key() {
         ("-", None, "?key=KEY"),
         (ID, Some("a"), "jobs/-?key=KEY"),
         ("order-17", None, "did you mean key:order-17?"),
+        (
+            "order-17",
+            None,
+            "must be 26 characters of upper-case Crockford",
+        ),
+        (&format!("1{ID}"), None, &format!("did you mean {ID}?")),
         ("key:", None, "the key of a job"),
         ("-", Some(""), "the key of a job"),
     ] {
