@@ -230,7 +230,7 @@ fn answer(
         outcome,
         state,
         run_at: due_ms.map(Timestamp::saturating),
-        durability: durability,
+        durability,
         replayed: false,
     }
 }
