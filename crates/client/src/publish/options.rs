@@ -37,7 +37,7 @@ publish_options! {
         it.delay = Some(duration("delay", delay)?);
         Ok(())
     };
-    /// Sets when the job is due: a [`Timestamp`](crate::Timestamp) or a `SystemTime`. The past means now. Excludes `delay`.
+    /// Sets when the job is due: a [`Timestamp`] or a `SystemTime`. The past means now. Excludes `delay`.
     run_at(at: impl Into<Timestamp>) |at| move |it: &mut JobOptions| {
         it.run_at = Some(Into::<Timestamp>::into(at));
         Ok(())
