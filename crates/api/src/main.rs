@@ -67,9 +67,9 @@ Signals:
              other requests have drain_timeout to finish. A second signal
              during drain_delay ends the delay; any other further signal ends
              the process at once. Signals within a second count as one
-  HUP        reopen log files and reload log.level, log.access, [accounts], [namespace_limits],
-             [account_roles] and [job]; a warning names other keys that have
-             changed
+  HUP        reopen log files and reload log.level, log.access, [accounts],
+             [account_roles], [job] and [namespace_limits]; a warning names
+             other keys that have changed
   USR1       reopen log files
 
 Health checks for load balancers, on both ports, without a token:

@@ -79,7 +79,7 @@ impl<'a> ParkedWaiter<'a> {
     /// Checks the sources one after the other until jobs arrive, which keeps the strict order of queues. Checks are awaited
     /// until `deadline`, if there is one; few begin after it. Sources whose last check failed, and those on slow
     /// servers whose time is used up (see [`SlowServers`]), are not awaited; the seat stays in the wait queues of some of
-    /// them, and the others are put off until [`Self::check_put_off`].
+    /// them, and the others are put off until [`Self::check_put_off`] or [`Self::check_rest`].
     pub(super) async fn check_in_order(
         &mut self,
         sources: &[Source],
