@@ -29,6 +29,8 @@ const CLOCK_JUMP_MAX_S: u32 = 40;
 const LOAD_BEGUN: Duration = Duration::from_millis(300);
 /// A test setting of Redis: how long it sleeps after each loaded command or key, in µs.
 const LOAD_DELAY: &str = "key-load-delay";
+/// How much longer than asked for such a sleep takes: the timer slack of Linux, 50 µs, and a change of tasks.
+const PAUSE_US: u64 = 60;
 
 /// Runs a blocking action on a Redis without a replica.
 async fn with_redis<T>(
@@ -115,11 +117,21 @@ pub(super) async fn start_while_loading(
 /// Kills a Redis, and starts it so that it loads for about the length of the fault.
 fn restart_slowly(redis: &mut RedisServer, fault: &PlannedFault) {
     redis.kill();
-    let commands = commands_to_load(redis).max(1);
-    let delay_us = (fault.length_ms * 1000 / commands).max(1);
-    redis.set_for_next_start(LOAD_DELAY, &delay_us.to_string());
+    let delay = load_delay(fault.length_ms * 1000, commands_to_load(redis).max(1));
+    redis.set_for_next_start(LOAD_DELAY, &delay.to_string());
     restart(redis);
     redis.set_for_next_start(LOAD_DELAY, "0");
+}
+
+/// The value of `key-load-delay` with which Redis loads so many commands in about this time: the pause of each command in µs,
+/// or, below 0, the number of commands of which one has a pause. A pause takes [`PAUSE_US`] longer than it should.
+fn load_delay(length_us: u64, commands: u64) -> i64 {
+    let each_us = length_us / commands;
+    let delay = match each_us.checked_sub(PAUSE_US) {
+        Some(delay_us) if delay_us > 0 => i64::try_from(delay_us),
+        _ => i64::try_from(PAUSE_US * commands / length_us.max(1)).map(|every| -every.max(1)),
+    };
+    delay.unwrap_or(1)
 }
 
 /// Returns the approximate number of commands in its append-only file.
@@ -277,4 +289,26 @@ pub(super) async fn fill_disk(test_cluster: &TestCluster, fault: &PlannedFault) 
         true => mark_possible_loss(&test_cluster.redis, episode),
         false => episode,
     }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seed 41068: 60,000 commands with a pause of 80 µs each, which took 140, loaded for longer than a restart may take.
+    #[test]
+    fn a_slow_load_takes_as_long_as_the_fault_however_many_commands_there_are() {
+        const LENGTH_US: u64 = 5_000_000;
+        for commands in [1, 100, 5_000, 60_000, 1_000_000] {
+            let delay = load_delay(LENGTH_US, commands);
+            let pauses_us = match u64::try_from(delay) {
+                Ok(delay_us) => commands * (delay_us + PAUSE_US),
+                Err(_) => commands / delay.unsigned_abs() * PAUSE_US,
+            };
+            assert!(
+                (LENGTH_US / 2..=LENGTH_US * 2).contains(&pauses_us),
+                "{commands} commands: {delay}, {pauses_us} µs"
+            );
+        }
+    }
 }
