@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_service::LogLimit;
 use tidegate_store::{Alarm, Messages, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -114,7 +115,7 @@ impl Scheduler {
             }
             Err(error) => {
                 self.instance.measures.failed();
-                tracing::debug!(%error, bucket, "failed to run a bucket");
+                log_failed_run(bucket, is_away, &error);
                 // `ServerQueues` delays the retry of a bucket whose server is unavailable.
                 CallSchedule::all_now(if is_away { Instant::now() } else { retry_at })
             }
@@ -177,5 +178,19 @@ async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
         None => std::future::pending().await,
+    }
+}
+
+/// Logs why a run failed. `/readyz` and its log lines tell of a server that is away, so such a run is logged at level
+/// debug.
+fn log_failed_run(bucket: u16, is_away: bool, error: &StoreError) {
+    static LOG_LIMIT: LogLimit = LogLimit::every(Duration::from_secs(1));
+    if is_away || !LOG_LIMIT.is_due() {
+        tracing::debug!(%error, bucket, "failed to run a bucket");
+    } else {
+        tracing::warn!(
+            %error, bucket,
+            "failed to run a bucket: its jobs are late; further failures within a second are logged at level debug"
+        );
     }
 }
