@@ -9,6 +9,7 @@ use tidegate_testkit::consistency;
 use tokio::join;
 use tokio::time::sleep;
 
+use crate::audit_schedules::damage;
 use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture, job};
 
 const FAR_MS: u64 = 3_600_000;
@@ -385,4 +386,21 @@ async fn a_pump_that_leaves_the_roster_twice_keeps_its_lock() {
     };
     let ((_, found), ()) = join!(audit(&bucket.fixture, true), joins_and_leaves);
     assert_eq!(found, []);
+}
+
+#[tokio::test]
+async fn a_damaged_sequence_ends_the_audit_with_its_key() {
+    let f = fixture().await;
+    damage(&f, &["SET b:seq x"]);
+    let options = AuditOptions {
+        buckets: vec![],
+        repair: false,
+        pause: Duration::ZERO,
+    };
+    let audited = f.store.audit(&options, &mut |_| {}).await;
+    let error = audited.unwrap_err().to_string();
+    assert!(
+        error.contains("tg:0:{8209}:seq is no number") && error.contains("set it to"),
+        "{error}"
+    );
 }

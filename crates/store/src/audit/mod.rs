@@ -102,9 +102,15 @@ impl Store {
 
     /// The last job number of a bucket.
     pub(super) async fn sequence(&self, bucket: u16) -> Result<u64, StoreError> {
-        let get = Cmd::get(self.keys(bucket).key(&keys::BucketKey::Sequence));
-        let last: Option<u64> = self.command(&get).await?;
-        Ok(last.unwrap_or(0))
+        let key = self.keys(bucket).key(&keys::BucketKey::Sequence);
+        let last: Result<Option<u64>, StoreError> = self.command(&Cmd::get(&key)).await;
+        match last {
+            Ok(last) => Ok(last.unwrap_or(0)),
+            Err(StoreError::Corrupt(detail)) => Err(StoreError::Corrupt(format!(
+                "{key} is no number ({detail}): set it to one above the number of each job in its bucket"
+            ))),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether there is a hash with this key. A key of another type is reported.
