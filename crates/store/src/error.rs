@@ -30,7 +30,11 @@ impl fmt::Display for NamespaceFull {
             ),
             _ => write!(
                 out,
-                "the namespace has {max} {kind}, the maximum (namespace_limits.{kind}); delete one first"
+                "the namespace has {max} {kind}, the maximum (namespace_limits.{kind}); {} first",
+                match *kind {
+                    "policies" => "replace one by {}",
+                    _ => "delete one",
+                }
             ),
         }
     }
