@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::IgnoredAny;
 use tidegate_core::v1::input::{
     CheckedRequest, QueryPair, is_option_header, read_body, read_query,
@@ -326,13 +326,12 @@ fn check_encodings(headers: &HeaderMap) -> Result<(), NativeError> {
             ProblemCode::UnsupportedTransferEncoding,
         ),
     ] {
-        let mut codings = headers.get_all(&name).iter();
-        let is_allowed = |coding: &HeaderValue| {
-            coding
-                .as_bytes()
-                .trim_ascii()
-                .eq_ignore_ascii_case(allowed.as_bytes())
-        };
+        let values = headers.get_all(&name).iter();
+        let mut codings = values
+            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+            .map(<[u8]>::trim_ascii);
+        let is_allowed =
+            |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(allowed.as_bytes());
         if !codings.all(is_allowed) {
             return Err(NativeError::of(code).at(name.as_str()));
         }
