@@ -83,8 +83,13 @@ impl FromStr for Durability {
             }
         };
         level.ok_or_else(|| {
+            // A query has `+` for a space.
+            let hint = match text.starts_with("fsync ") {
+                true => "; in a query, write the + as %2B",
+                false => "",
+            };
             InvalidValue::new(format!(
-                "{text:?} is not a durability: use memory, replica:N with N from 1 to 255, fsync or fsync+replica:N"
+                "{text:?} is not a durability: use memory, replica:N with N from 1 to 255, fsync or fsync+replica:N{hint}"
             ))
         })
     }
@@ -135,6 +140,12 @@ impl ToSchema for Durability {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plus_that_a_query_has_read_as_a_space_is_explained() {
+        let error = "fsync replica:1".parse::<Durability>().unwrap_err();
+        assert!(error.detail.ends_with("write the + as %2B"), "{error}");
+    }
 
     #[test]
     fn every_level_is_read_as_it_is_written() {

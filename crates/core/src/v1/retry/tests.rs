@@ -72,6 +72,7 @@ fn contradictions_and_ranges_are_rejected() {
         (json!({"every": "31d"}), "every"),
         (json!({"jitter": 1.1}), "jitter"),
         (json!({"jitter": -0.1}), "jitter"),
+        (json!({"jitter": 0.1239}), "jitter"),
     ] {
         let error = policy(value.clone())
             .complete(&RetryDetails::default())

@@ -114,6 +114,11 @@ impl<'de> Deserialize<'de> for DurationMs {
     }
 }
 
+fn without_unit<E: Error>(number: impl fmt::Display) -> E {
+    let invalid = InvalidDuration::WithoutUnit(number.to_string());
+    E::custom(InvalidValue::new(invalid.to_string()))
+}
+
 struct DurationVisitor;
 
 impl Visitor<'_> for DurationVisitor {
@@ -124,8 +129,7 @@ impl Visitor<'_> for DurationVisitor {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<DurationMs, E> {
-        let invalid = InvalidDuration::WithoutUnit(number.to_string());
-        Err(E::custom(InvalidValue::new(invalid.to_string())))
+        Err(without_unit(number))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<DurationMs, E> {
@@ -133,6 +137,9 @@ impl Visitor<'_> for DurationVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<DurationMs, E> {
+        if number >= 0.0 {
+            return Err(without_unit(number));
+        }
         let detail = format!("{number} is not {EXPECTED}");
         Err(E::custom(InvalidValue::new(detail)))
     }
@@ -264,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_number_is_refused_with_the_remedy() {
-        for value in [json!(30), json!("30"), json!(0)] {
+        for value in [json!(30), json!("30"), json!(0), json!(1.5)] {
             let error = read(value.clone()).unwrap_err();
             let number = value.as_str().map_or(value.to_string(), str::to_owned);
             let remedy = format!("write {number}s or {number}ms");
@@ -272,7 +279,7 @@ mod tests {
         }
         for value in [
             json!(-1),
-            json!(1.5),
+            json!(-1.5),
             json!(true),
             json!(null),
             json!([1]),
