@@ -86,8 +86,9 @@ fn not_waiting(state: JobState) -> NativeError {
     match state {
         JobState::Leased => NativeError::new(
             ProblemCode::JobRunning,
-            "a worker holds the job, so it has no due time. To run it again later, publish with its key, the new time and \
-             if_exists=replace. To delay the next attempt, the worker fails it with retry_in or releases it with delay",
+            "a worker holds the job, so it has no due time. The worker delays the next attempt: it fails the job with retry_in or \
+             releases it with delay. A job with a key also runs again after a publish with this key, the new time and \
+             if_exists=replace",
         ),
         JobState::Dead => NativeError::of(ProblemCode::JobDead),
         JobState::Delayed | JobState::Ready | JobState::Done => not_found(),
