@@ -4,7 +4,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_testkit::{NativeClient, Stack, eventually};
+use tidegate_testkit::{FaultProxy, NativeClient, Stack, eventually, seed};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 const README: &str = include_str!("../../../README.md");
 
@@ -14,13 +16,24 @@ fn worker() -> &'static str {
     &program[..program.find("```").expect("the end of the worker")]
 }
 
+/// Answers one request with the beginning of an answer.
+async fn answer_in_part(listener: TcpListener) {
+    let (mut connection, _) = listener.accept().await.expect("a connection");
+    let mut request = [0; 4096];
+    let _ = connection.read(&mut request).await.expect("a request");
+    let beginning = b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n{\"jobs\":[";
+    connection.write_all(beginning).await.expect("it is sent");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_worker_of_the_readme_works_fails_and_stops() {
     assert!(worker().lines().count() <= 40);
     let stack = Stack::builder().start().await;
     let client = NativeClient::new(stack.api(0), "demo").await;
-    let address = stack.api(0).listen().to_string();
-    let program = worker().replace("127.0.0.1:7777", &address);
+    // The first answer ends too early.
+    let broken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = FaultProxy::start(broken.local_addr().unwrap(), seed()).await;
+    let program = worker().replace("127.0.0.1:7777", &proxy.address().to_string());
     let mut child = Command::new("python3")
         .args(["-c", &program])
         .env("TG_KEY", client.key())
@@ -28,6 +41,8 @@ async fn the_worker_of_the_readme_works_fails_and_stops() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("python3 runs");
+    answer_in_part(broken).await;
+    proxy.lead_to(stack.api(0).listen());
     // As `curl -d` sends it.
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let path = "/queues/close-unpaid/jobs";
@@ -61,7 +76,7 @@ async fn the_worker_of_the_readme_works_fails_and_stops() {
     );
     assert_eq!(printed, "{'order': 17}\n");
     assert!(
-        errors.contains("Traceback") && errors.contains("KeyError"),
+        errors.contains("IncompleteRead") && errors.contains("KeyError"),
         "{errors}"
     );
     let held = client.get("/queues/close-unpaid").await.expect(200).json();
