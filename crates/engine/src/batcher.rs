@@ -30,13 +30,13 @@ use tidegate_store::{StoreError, Unavailable};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::deployment::RedisDeployment;
+use crate::pool::Pool;
 use crate::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
 use crate::size::PublishSize;
 use batch_queue::BatchQueue;
 pub(crate) use verbs::{
     BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, PublishItem, SinglePublish,
-    SinglePublishItem, keyed_terms,
+    SinglePublishItem, keyed_call,
 };
 
 /// A verb whose calls carry several items.
@@ -54,7 +54,7 @@ pub(crate) trait Verb: Send + Sync + 'static {
     }
 
     /// The number of lanes, at least 1. At most one call is in flight in each.
-    fn lanes(_to: &RedisDeployment, _key: &Self::BatchKey) -> u16 {
+    fn lanes(_pool: &Pool, _key: &Self::BatchKey) -> u16 {
         1
     }
 
@@ -63,19 +63,18 @@ pub(crate) trait Verb: Send + Sync + 'static {
     /// # Errors
     /// The call failed. It may have been executed.
     fn call(
-        to: &RedisDeployment,
+        pool: &Pool,
         key: &Self::BatchKey,
         lane: u16,
         items: Vec<Self::BatchItem>,
     ) -> impl Future<Output = Result<Vec<Self::ItemOutcome>, StoreError>> + Send;
 }
 
-/// The batch queues of one verb on one Redis deployment.
+/// The batch queues of one verb on one pool.
 #[derive(Debug)]
 pub(crate) struct Batcher<V: Verb>(Arc<BatcherInner<V>>);
 
 struct BatcherInner<V: Verb> {
-    deployment: RedisDeployment,
     /// Runs the serve loops, whose calls do not depend on the thread of a connection.
     runtime: Handle,
     queues: Mutex<BatchQueues<V>>,
@@ -118,13 +117,12 @@ impl<V: Verb> std::fmt::Debug for BatcherInner<V> {
 
 impl<V: Verb> Batcher<V> {
     /// Must be called inside a runtime.
-    pub(crate) fn new(to: RedisDeployment) -> Self {
+    pub(crate) fn new() -> Self {
         let batch_queues = Mutex::new(BatchQueues {
             by_key: HashMap::default(),
             next_ticket: 0,
         });
         Self(Arc::new(BatcherInner {
-            deployment: to,
             runtime: Handle::current(),
             queues: batch_queues,
         }))
@@ -137,6 +135,7 @@ impl<V: Verb> Batcher<V> {
     /// The call that carried the item failed. It may have been executed.
     pub(crate) async fn submit(
         &self,
+        pool: &Arc<Pool>,
         key: &V::BatchKey,
         item: V::BatchItem,
     ) -> Result<V::ItemOutcome, StoreError> {
@@ -146,7 +145,7 @@ impl<V: Verb> Batcher<V> {
             item,
             outcome: sender,
         };
-        let (ticket, role) = self.0.push_item(key, waiting, size);
+        let (ticket, role) = self.0.push_item(V::lanes(pool, key), key, waiting, size);
         let mut submitted = SubmitGuard {
             inner: &self.0,
             key,
@@ -155,6 +154,7 @@ impl<V: Verb> Batcher<V> {
         if let Some(role) = role {
             let batches = Batches {
                 inner: Arc::clone(&self.0),
+                pool: Arc::clone(pool),
                 key: key.clone(),
             };
             spawn_serve_loop(Arc::new(batches), role);
@@ -166,19 +166,15 @@ impl<V: Verb> Batcher<V> {
 }
 
 impl<V: Verb> BatcherInner<V> {
-    fn lanes(&self, key: &V::BatchKey) -> u16 {
-        V::lanes(&self.deployment, key)
-    }
-
     /// Adds an item at the end of its batch queue. Returns its ticket, and the role of the serve loop that the caller
     /// must start, if any.
     fn push_item(
         &self,
+        lanes: u16,
         key: &V::BatchKey,
         waiting: PendingItem<V>,
         size: PublishSize,
     ) -> (u64, Option<Role>) {
-        let lanes = self.lanes(key);
         let mut batch_queues = self.queues.lock();
         let ticket = batch_queues.next_ticket;
         batch_queues.next_ticket += 1;
@@ -205,6 +201,7 @@ impl<V: Verb> BatcherInner<V> {
 /// The batch queue of one key.
 struct Batches<V: Verb> {
     inner: Arc<BatcherInner<V>>,
+    pool: Arc<Pool>,
     key: V::BatchKey,
 }
 
@@ -231,7 +228,7 @@ impl<V: Verb> ServedQueue for Batches<V> {
     type Work = Vec<PendingItem<V>>;
 
     fn lanes(&self) -> u16 {
-        self.inner.lanes(&self.key)
+        V::lanes(&self.pool, &self.key)
     }
 
     fn gathered(&self) -> Option<usize> {
@@ -254,7 +251,7 @@ impl<V: Verb> ServedQueue for Batches<V> {
             .map(|waiting| (waiting.item, waiting.outcome));
         let (items, callers): (Vec<_>, Vec<_>) = pairs.unzip();
         // Sending fails if the request was cancelled during the call.
-        match V::call(&self.inner.deployment, &self.key, lane, items).await {
+        match V::call(&self.pool, &self.key, lane, items).await {
             Ok(outcomes) => {
                 for (caller, outcome) in callers.into_iter().zip(outcomes) {
                     let _ = caller.send(Ok(outcome));

@@ -9,7 +9,7 @@ use tidegate_store::{Claim, Store, StoreError};
 
 use crate::backlog::PublishBacklog;
 use crate::batcher::{BatchedPublish, Batcher, PublishItem, Verb};
-use crate::deployment::RedisDeployment;
+use crate::pool::Pool;
 use crate::size::PublishSize;
 use crate::waiters::{Source, Waiters};
 
@@ -25,6 +25,7 @@ const CLAIM: Claim = Claim::new(1, 60_000);
 #[derive(Debug)]
 pub struct BatcherBench {
     backlog: PublishBacklog,
+    pool: Arc<Pool>,
     publishing: Batcher<BatchedPublish>,
     echoing: Batcher<Echo>,
     queue: QueueKey,
@@ -36,8 +37,9 @@ impl BatcherBench {
     pub fn new(store: &Store, queue: QueueKey) -> Self {
         Self {
             backlog: PublishBacklog::new(POOL, BACKLOG_MAX),
-            publishing: Batcher::new(deployment(store)),
-            echoing: Batcher::new(deployment(store)),
+            pool: pool(store),
+            publishing: Batcher::new(),
+            echoing: Batcher::new(),
             queue,
         }
     }
@@ -54,7 +56,10 @@ impl BatcherBench {
             .take(PublishSize::of(&jobs))
             .expect("there is room");
         let new = PublishItem { jobs, room };
-        let published = self.publishing.submit(&self.queue, new).await??;
+        let published = self
+            .publishing
+            .submit(&self.pool, &self.queue, new)
+            .await??;
         Ok(published
             .stored()
             .map(|published| published.ids)
@@ -66,7 +71,7 @@ impl BatcherBench {
     /// # Errors
     /// The batcher failed.
     pub async fn echo(&self, number: u64) -> Result<u64, StoreError> {
-        self.echoing.submit(&self.queue, number).await
+        self.echoing.submit(&self.pool, &self.queue, number).await
     }
 }
 
@@ -81,11 +86,11 @@ impl WaitersBench {
     /// Creates it for one queue. Must be called inside a runtime.
     #[must_use]
     pub fn new(store: &Store, queue: QueueKey) -> Self {
-        let pool: Arc<str> = POOL.into();
-        let deployments = BTreeMap::from([(Arc::clone(&pool), deployment(store))]);
+        let name: Arc<str> = POOL.into();
+        let pools = BTreeMap::from([(Arc::clone(&name), pool(store))]);
         Self {
-            waiters: Waiters::new(&deployments, POLL_INTERVAL),
-            sources: [Source { pool, queue }],
+            waiters: Waiters::new(&pools, POLL_INTERVAL),
+            sources: [Source { pool: name, queue }],
         }
     }
 
@@ -98,8 +103,16 @@ impl WaitersBench {
     }
 }
 
-fn deployment(store: &Store) -> RedisDeployment {
-    RedisDeployment::new(POOL, store.clone(), 1)
+fn pool(store: &Store) -> Arc<Pool> {
+    let pool = Pool::new(
+        POOL.into(),
+        store.clone(),
+        1,
+        BACKLOG_MAX,
+        POLL_INTERVAL,
+        None,
+    );
+    Arc::new(pool)
 }
 
 /// A verb that returns its items without a call to the store.
@@ -112,7 +125,7 @@ impl Verb for Echo {
     type ItemOutcome = u64;
 
     async fn call(
-        _to: &RedisDeployment,
+        _pool: &Pool,
         _queue: &QueueKey,
         _lane: u16,
         items: Vec<u64>,

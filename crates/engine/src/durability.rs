@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use prometheus::{HistogramVec, IntCounterVec, exponential_buckets};
-use tidegate_core::{Durability, JobId};
+use tidegate_core::Durability;
 use tidegate_service::metrics::{counters, histograms};
 use tidegate_store::{DurabilityError, Receipt, Store};
 
@@ -33,15 +33,6 @@ pub struct DurabilityTarget {
     pub durability: Durability,
     /// The longest wait, from the moment the jobs are stored.
     pub timeout: Duration,
-}
-
-/// The stored jobs of a publish.
-#[derive(Debug)]
-pub struct StoredJobs {
-    /// The ids, in the order of the publish.
-    pub ids: Vec<JobId>,
-    /// The durability reached, or what is missing.
-    pub durability: Result<Durability, DurabilityError>,
 }
 
 impl DurabilityTarget {

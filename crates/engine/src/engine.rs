@@ -8,7 +8,6 @@ use tidegate_store::{Relays, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::api_keys::ApiKeyCache;
-use crate::deployment::RedisDeployment;
 use crate::limits::RateLimiter;
 use crate::pool::Pool;
 use crate::revocation;
@@ -79,20 +78,16 @@ impl Engine {
         admin_store: &Store,
     ) -> Self {
         storage_failure::register();
-        let deployment = |(name, store): (String, Store)| {
-            let deployment = RedisDeployment::new(&name, store, settings.queues_max);
-            (name.into(), deployment)
-        };
-        let deployments = stores.into_iter().map(deployment).collect();
+        let pools = pools(stores, settings);
         Self {
-            waiters: Waiters::new(&deployments, settings.poll_interval),
+            waiters: Waiters::new(&pools, settings.poll_interval),
             workers: Arc::default(),
             room: WaitLimits::new(
                 settings.waiting_max,
                 settings.waiting_per_token_max,
                 settings.waiting_seats_per_token_max,
             ),
-            pools: pools(deployments, settings),
+            pools,
             tokens: TokenCache::new(admin_store.tokens(), settings.token_form),
             keys: ApiKeyCache::new(admin_store.api_keys()),
             relays: admin_store.relays(),
@@ -150,22 +145,24 @@ impl Engine {
 /// Creates the pools. Pools that do not move are created first, as the others refer to them; the check of the settings
 /// has made sure that no pool moves to one that moves itself.
 fn pools(
-    deployments: BTreeMap<Arc<str>, RedisDeployment>,
+    stores: BTreeMap<String, Store>,
     settings: &EngineSettings,
 ) -> BTreeMap<Arc<str>, Arc<Pool>> {
     let target = |name: &str| settings.moves.get(name).map(String::as_str);
-    let (moving, staying): (Vec<_>, Vec<_>) = deployments
+    let (moving, staying): (Vec<_>, Vec<_>) = stores
         .into_iter()
         .partition(|(name, _)| target(name).is_some());
-    let mut pools = BTreeMap::new();
-    for (name, deployment) in staying.into_iter().chain(moving) {
-        let moves_to: Option<Arc<Pool>> = target(&name).and_then(|to| pools.get(to).cloned());
+    let mut pools: BTreeMap<Arc<str>, Arc<Pool>> = BTreeMap::new();
+    for (name, store) in staying.into_iter().chain(moving) {
+        let moves_to = target(&name).and_then(|to| pools.get(to).cloned());
+        let name: Arc<str> = name.into();
         if let Some(to) = &moves_to {
             tracing::info!(pool = %name, to = %to.name, "the pool moves: new jobs are stored in the other pool");
         }
         let pool = Pool::new(
             Arc::clone(&name),
-            deployment,
+            store,
+            settings.queues_max,
             settings.backlog_max,
             settings.metrics_refresh,
             moves_to,

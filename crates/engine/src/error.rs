@@ -1,7 +1,7 @@
 //! The errors of the engine.
 
 use tidegate_core::Scope;
-use tidegate_store::{NamespaceFull, StoreError, Unavailable};
+use tidegate_store::{NamespaceFull, PublishOutcome, StoreError, Unavailable};
 
 use crate::storage_failure::record_store_error;
 
@@ -17,6 +17,20 @@ pub enum EngineError {
     /// The queue would have more jobs than its policy permits. Nothing was stored.
     #[error("the queue is full")]
     QueueFull,
+    /// A job has the key, and may not be replaced. Nothing was stored.
+    #[error("a job has this key")]
+    KeyTaken,
+    /// The idempotency key stands for another request. Nothing was stored.
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
+    /// A job prevents an atomic publish. Nothing was stored.
+    #[error("job {index} was refused")]
+    JobRefused {
+        /// The index of the first such job.
+        index: usize,
+        /// Why it was refused.
+        outcome: PublishOutcome,
+    },
     /// The namespace has as much of one kind as it may. Nothing was stored.
     #[error("{0}")]
     NamespaceFull(NamespaceFull),
@@ -92,6 +106,18 @@ impl From<StoreError> for EngineError {
 }
 
 impl EngineError {
+    /// Why a job was not stored.
+    #[must_use]
+    pub const fn of_refusal(outcome: PublishOutcome) -> Self {
+        match outcome {
+            PublishOutcome::KeyTaken => Self::KeyTaken,
+            PublishOutcome::KeyReused => Self::KeyReused,
+            PublishOutcome::QueueFull => Self::QueueFull,
+            PublishOutcome::QueueClosed => Self::QueueClosed,
+            _ => Self::StorageFailed,
+        }
+    }
+
     /// The error of a publish that failed. Counts and logs it.
     pub(crate) fn of_publish(error: StoreError) -> Self {
         let is_rejected = error.is_rejected_at_once();

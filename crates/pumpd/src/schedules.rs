@@ -7,7 +7,7 @@ use futures_util::future::{join_all, try_join, try_join_all};
 use tidegate_core::schedule::TickPlan;
 use tidegate_core::{QueueKey, keys, share_of};
 use tidegate_store::{
-    KeyedOutcome, ScheduleDefinition, ScheduleTick, SchedulesDue, StoreError, StoredSchedule,
+    PublishOutcome, ScheduleDefinition, ScheduleTick, SchedulesDue, StoreError, StoredSchedule,
     TableRevision, TickOutcome, TickPublish,
 };
 
@@ -262,10 +262,10 @@ impl TickRound<'_> {
     fn count(&self, outcome: TickOutcome) {
         self.instance.measures.tick(match outcome {
             TickOutcome::Moved => return,
-            TickOutcome::LeftOut | TickOutcome::Published(KeyedOutcome::QueueFull) => {
+            TickOutcome::LeftOut | TickOutcome::Published(PublishOutcome::QueueFull) => {
                 TickResult::LeftOut
             }
-            TickOutcome::Published(KeyedOutcome::Exists) => TickResult::Kept,
+            TickOutcome::Published(PublishOutcome::Exists) => TickResult::Kept,
             TickOutcome::Published(_) => TickResult::Published,
         });
     }

@@ -89,13 +89,13 @@ pub use until_durable::Receipt;
 pub use verbs::{
     AckOutcome, AckRequest, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
     FailOutcome, FailRequest, IdempotentRequest, InvalidPosition, JobChange, JobEnd, JobReference,
-    JobSelection, JobSurroundings, JobsBefore, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish,
-    KeyedResult, KeyedTerms, LIST_HINTS_MAX, LOAD_HINTS_MAX, LeaseLength, LeaseOutcome, LeasedJob,
+    JobSelection, JobSnapshot, JobSurroundings, JobsBefore, KeyedCall, KeyedPublish,
+    LIST_HINTS_MAX, LOAD_HINTS_MAX, LanePublish, LeaseLength, LeaseOutcome, LeasedJob,
     ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
     MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob,
-    PromoteOutcome, Promoted, PublishOutcome, PublishedJobs, PublishedTicks, QueuePage,
-    QueuePosition, ReleaseOutcome, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX,
-    SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, SweepOutcome, TickOutcome,
-    TickPublish, TouchOutcome, WaitingOutcome,
+    PromoteOutcome, Promoted, PublishJob, PublishOutcome, PublishReply, PublishedJobs,
+    PublishedTicks, QueuePage, QueuePosition, ReleaseOutcome, ReserveOptions, ReservedJobs, Roster,
+    SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, SweepOutcome,
+    TickOutcome, TickPublish, TouchOutcome, WaitingOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

@@ -15,8 +15,8 @@ use tidegate_core::{
 };
 use tidegate_core::{RecordExtension, RetryDelays, RetrySteps};
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, JobChange, KeyedJob, KeyedPublish, KeyedTerms,
-    LeaseOutcome, LeasedJob, LoadSlotOutcome, MoveDueOutcome, NewDue, Store, StoreConfig,
+    AckRequest, AfterFailure, Claim, FailRequest, JobChange, KeyedCall, KeyedPublish, LeaseOutcome,
+    LeasedJob, LoadSlotOutcome, MoveDueOutcome, NewDue, PublishJob, Store, StoreConfig,
     SweepOutcome,
 };
 use tidegate_testkit::{RedisOptions, consistency, print_figure};
@@ -152,12 +152,12 @@ impl OrderRun {
             native: Some(Box::new(native)),
             ..job("")
         };
-        let jobs = vec![KeyedJob {
+        let jobs = vec![PublishJob {
             job: new,
             if_exists,
             idempotency: None,
         }];
-        let terms = KeyedTerms {
+        let terms = KeyedCall {
             max_jobs: Some(1),
             is_closed: false,
             idempotency_window_ms: 1000,

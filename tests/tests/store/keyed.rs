@@ -6,15 +6,15 @@ mod runs;
 use tidegate_core::{IfExists, IfRunning, RecordExtension};
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AckOutcome, AckRequest, CancelOutcome, Claim, IdempotentRequest, JobChange, KeyedJob,
-    KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LeasedJob, NewDue, PromoteOutcome,
-    Promoted, ReleaseOutcome,
+    AckOutcome, AckRequest, CancelOutcome, Claim, IdempotentRequest, JobChange, KeyedCall,
+    KeyedPublish, LeasedJob, NewDue, PromoteOutcome, Promoted, PublishJob, PublishOutcome,
+    PublishReply, ReleaseOutcome,
 };
 
 use crate::fixture::{START, StoreFixture, fixture, job};
 use crate::outside_bodies::{sized, uploads};
 
-const TERMS: KeyedTerms = KeyedTerms {
+const TERMS: KeyedCall = KeyedCall {
     max_jobs: None,
     is_closed: false,
     idempotency_window_ms: 600_000,
@@ -32,12 +32,12 @@ impl StoreFixture {
         if_exists: IfExists,
         body: &str,
         delay_ms: u64,
-    ) -> KeyedJob {
+    ) -> PublishJob {
         let extension = RecordExtension {
             key_hash: Some(self.key(key).0),
             ..RecordExtension::default()
         };
-        KeyedJob {
+        PublishJob {
             job: NewJob {
                 delay_ms,
                 tries: 0,
@@ -55,14 +55,14 @@ impl StoreFixture {
     async fn publish_all(
         &self,
         now_ms: u64,
-        jobs: Vec<KeyedJob>,
-        terms: KeyedTerms,
+        jobs: Vec<PublishJob>,
+        terms: KeyedCall,
     ) -> KeyedPublish {
         let store = self.store.at(now_ms);
         store.publish_keyed(&self.queue, jobs, terms).await.unwrap()
     }
 
-    pub(crate) async fn publish_keyed(&self, now_ms: u64, job: KeyedJob) -> KeyedResult {
+    pub(crate) async fn publish_keyed(&self, now_ms: u64, job: PublishJob) -> PublishReply {
         match self.publish_all(now_ms, vec![job], TERMS).await {
             KeyedPublish::Done { results, .. } => results[0],
             refused @ KeyedPublish::Refused { .. } => panic!("{refused:?}"),
@@ -96,7 +96,7 @@ impl StoreFixture {
     }
 }
 
-fn id_of(result: &KeyedResult) -> JobId {
+fn id_of(result: &PublishReply) -> JobId {
     result.job.expect("it is stored").id
 }
 
@@ -108,13 +108,13 @@ async fn a_waiting_job_is_kept_replaced_or_the_new_one_refused() {
         f.publish_keyed(START, job).await
     };
     let first = publish(IfExists::Keep, "1", 5000).await;
-    assert_eq!(first.outcome, KeyedOutcome::Created);
+    assert_eq!(first.outcome, PublishOutcome::Created);
     let id = id_of(&first);
     assert_eq!(f.key("order-17").nonce(), id.nonce());
     for (if_exists, outcome) in [
-        (IfExists::Keep, KeyedOutcome::Exists),
-        (IfExists::Reject, KeyedOutcome::KeyTaken),
-        (IfExists::Replace, KeyedOutcome::Replaced),
+        (IfExists::Keep, PublishOutcome::Exists),
+        (IfExists::Reject, PublishOutcome::KeyTaken),
+        (IfExists::Replace, PublishOutcome::Replaced),
     ] {
         assert_eq!(publish(if_exists, "2", 9000).await.outcome, outcome);
     }
@@ -137,7 +137,7 @@ async fn a_job_that_is_replaced_while_it_runs_runs_again_with_the_last_version()
     assert_eq!(body, "1");
     for body in ["2", "3"] {
         let result = f.publish_keyed(START, replace(body)).await;
-        assert_eq!(result.outcome, KeyedOutcome::Rerun);
+        assert_eq!(result.outcome, PublishOutcome::Rerun);
         assert_eq!(id_of(&result), id_of(&first));
     }
     assert_eq!(f.counts().await, [0, 0, 1, 0], "not under two leases");
@@ -151,7 +151,7 @@ async fn a_job_that_is_replaced_while_it_runs_runs_again_with_the_last_version()
     let acked = f.ack_leased(START, again, 0).await;
     assert!(matches!(acked, AckOutcome::Done { .. }), "{acked:?}");
     let free = f.publish_keyed(START, replace("4")).await;
-    assert_eq!(free.outcome, KeyedOutcome::Created);
+    assert_eq!(free.outcome, PublishOutcome::Created);
     assert_ne!(id_of(&free), id_of(&first));
 }
 
@@ -192,12 +192,15 @@ async fn a_retained_job_keeps_its_key_until_it_expires() {
     let acked = f.ack_leased(START, leased, 5000).await;
     assert!(matches!(acked, AckOutcome::Done { .. }), "{acked:?}");
     let kept = publish(START + 4999, IfExists::Keep).await;
-    assert_eq!((kept.outcome, id_of(&kept)), (KeyedOutcome::Exists, first));
+    assert_eq!(
+        (kept.outcome, id_of(&kept)),
+        (PublishOutcome::Exists, first)
+    );
     assert_eq!(kept.job.unwrap().state, Some(JobState::Done));
     let again = f.ack_leased(START, leased, 5000).await;
     assert_eq!(again, AckOutcome::AlreadyGone);
     let later = publish(START + 5000, IfExists::Keep).await;
-    assert_eq!(later.outcome, KeyedOutcome::Created);
+    assert_eq!(later.outcome, PublishOutcome::Created);
 }
 
 #[tokio::test]
@@ -210,7 +213,7 @@ async fn jobs_of_an_atomic_call_are_stored_as_a_whole_or_not_at_all() {
             .map(|key| f.keyed(key, IfExists::Reject, key, 0))
             .to_vec()
     };
-    let atomic = KeyedTerms {
+    let atomic = KeyedCall {
         atomic: true,
         ..TERMS
     };
@@ -219,9 +222,9 @@ async fn jobs_of_an_atomic_call_are_stored_as_a_whole_or_not_at_all() {
         let KeyedPublish::Refused { index, outcome } = refused else {
             panic!("{refused:?}");
         };
-        assert_eq!((index, outcome), (2, KeyedOutcome::KeyTaken));
+        assert_eq!((index, outcome), (2, PublishOutcome::KeyTaken));
     }
-    let full = KeyedTerms {
+    let full = KeyedCall {
         max_jobs: Some(3),
         ..atomic
     };
@@ -246,14 +249,17 @@ async fn a_repeated_request_stores_nothing_and_names_the_first_job() {
         job
     };
     let first = f.publish_keyed(START, request(7)).await;
-    assert_eq!(first.outcome, KeyedOutcome::Created);
+    assert_eq!(first.outcome, PublishOutcome::Created);
     let again = f.publish_keyed(START + 599_999, request(7)).await;
-    assert_eq!(again.outcome, KeyedOutcome::Replayed);
+    assert_eq!(again.outcome, PublishOutcome::Replayed);
     assert_eq!(id_of(&again), id_of(&first));
     let other = f.publish_keyed(START, request(8)).await;
-    assert_eq!((other.outcome, other.job), (KeyedOutcome::KeyReused, None));
+    assert_eq!(
+        (other.outcome, other.job),
+        (PublishOutcome::KeyReused, None)
+    );
     let later = f.publish_keyed(START + 1_200_000, request(8)).await;
-    assert_eq!(later.outcome, KeyedOutcome::Created);
+    assert_eq!(later.outcome, PublishOutcome::Created);
 }
 
 #[tokio::test]
@@ -268,7 +274,7 @@ async fn a_repeated_request_is_known_after_the_clock_was_set_back_over_a_window(
     let boundary = START.next_multiple_of(TERMS.idempotency_window_ms);
     let first = f.publish_keyed(boundary, request.clone()).await;
     let again = f.publish_keyed(boundary - 1000, request).await;
-    assert_eq!(again.outcome, KeyedOutcome::Replayed);
+    assert_eq!(again.outcome, PublishOutcome::Replayed);
     assert_eq!(id_of(&again), id_of(&first));
 }
 
@@ -311,10 +317,10 @@ async fn a_large_payload_that_is_not_stored_leaves_nothing() {
         keyed
     };
     for (if_exists, outcome) in [
-        (IfExists::Keep, KeyedOutcome::Created),
-        (IfExists::Keep, KeyedOutcome::Exists),
-        (IfExists::Reject, KeyedOutcome::KeyTaken),
-        (IfExists::Replace, KeyedOutcome::Replaced),
+        (IfExists::Keep, PublishOutcome::Created),
+        (IfExists::Keep, PublishOutcome::Exists),
+        (IfExists::Reject, PublishOutcome::KeyTaken),
+        (IfExists::Replace, PublishOutcome::Replaced),
     ] {
         let published = f.publish_keyed(START, large(if_exists)).await;
         assert_eq!(published.outcome, outcome);
@@ -345,15 +351,15 @@ async fn a_call_may_have_a_key_or_a_request_twice() {
     let KeyedPublish::Done { results, .. } = f.publish_all(START, jobs, TERMS).await else {
         panic!("the call is not atomic");
     };
-    let outcomes: Vec<KeyedOutcome> = results.iter().map(|it| it.outcome).collect();
+    let outcomes: Vec<PublishOutcome> = results.iter().map(|it| it.outcome).collect();
     assert_eq!(
         outcomes,
         [
-            KeyedOutcome::Created,
-            KeyedOutcome::Replaced,
-            KeyedOutcome::Exists,
-            KeyedOutcome::Created,
-            KeyedOutcome::Replayed,
+            PublishOutcome::Created,
+            PublishOutcome::Replaced,
+            PublishOutcome::Exists,
+            PublishOutcome::Created,
+            PublishOutcome::Replayed,
         ]
     );
     let jobs: Vec<_> = results.iter().map(|it| it.job.unwrap()).collect();

@@ -12,9 +12,9 @@ use tidegate_core::{
     RecordExtension, RetryDelays, RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, JobChange, JobSelection, KeyedJob,
-    KeyedPublish, KeyedTerms, LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, NewDue,
-    PUBLISH_JOBS_MAX, ReleaseOutcome, Store,
+    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, JobChange, JobSelection, KeyedCall,
+    KeyedPublish, LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, NewDue, PUBLISH_JOBS_MAX,
+    PublishJob, ReleaseOutcome, Store,
 };
 use tidegate_testkit::print_figure;
 
@@ -125,12 +125,12 @@ async fn publish_keyed(f: &StoreFixture, now_ms: u64, key: &str) {
     let mut job = native(key);
     let options = job.native.as_mut().unwrap();
     options.extension.key_hash = Some(KeyHash::of_job(&f.queue, key).0);
-    let job = KeyedJob {
+    let job = PublishJob {
         job,
         if_exists: IfExists::Keep,
         idempotency: None,
     };
-    let terms = KeyedTerms {
+    let terms = KeyedCall {
         max_jobs: None,
         is_closed: false,
         idempotency_window_ms: 600_000,

@@ -9,8 +9,8 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::{IfExists, RecordExtension};
 use tidegate_core::{KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AuditEvent, AuditOptions, ChangeOutcome, JobChange, KeyedJob, KeyedOutcome, KeyedPublish,
-    KeyedTerms, NewDue,
+    AuditEvent, AuditOptions, ChangeOutcome, JobChange, KeyedCall, KeyedPublish, NewDue,
+    PublishJob, PublishOutcome,
 };
 use tidegate_testkit::{consistency, print_figure};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ fn key(f: &StoreFixture, key: &str) -> KeyHash {
     KeyHash::of_job(&f.queue, key)
 }
 
-async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> KeyedOutcome {
+async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> PublishOutcome {
     let extension = RecordExtension {
         key_hash: Some(key(f, text).0),
         ..RecordExtension::default()
@@ -43,7 +43,7 @@ async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> Ke
         extension,
         ..NativeOptions::default()
     };
-    let new = KeyedJob {
+    let new = PublishJob {
         job: NewJob {
             body,
             delay_ms,
@@ -54,7 +54,7 @@ async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> Ke
         if_exists: IfExists::Replace,
         idempotency: None,
     };
-    let terms = KeyedTerms {
+    let terms = KeyedCall {
         max_jobs: None,
         is_closed: false,
         idempotency_window_ms: 1000,
@@ -77,7 +77,7 @@ async fn replace_all(f: &StoreFixture, stop: &CancellationToken) -> u64 {
         }
         for (text, delay_ms) in [("later", DELAY_MS), ("now", 0)] {
             let outcome = replace(f, text, delay_ms, versions[at].clone()).await;
-            assert_eq!(outcome, KeyedOutcome::Replaced);
+            assert_eq!(outcome, PublishOutcome::Replaced);
             replaced += 1;
         }
     }
@@ -131,7 +131,7 @@ async fn bodies_that_are_replaced_while_they_are_read_are_no_damage() {
     f.store.roster_join(0, TOKEN, 3_600_000).await.unwrap();
     for (text, delay_ms) in [("later", DELAY_MS), ("now", 0)] {
         let outcome = replace(&f, text, delay_ms, versions()[0].clone()).await;
-        assert_eq!(outcome, KeyedOutcome::Created);
+        assert_eq!(outcome, PublishOutcome::Created);
     }
     let (stop, begin) = (CancellationToken::new(), Instant::now());
     let timer = async {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tidegate_core::schedule::Overlap;
 use tidegate_core::{Namespace, QueueKey};
 use tidegate_store::{
-    KeyedOutcome, LoadSlotOutcome, ScheduleKey, SchedulesDue, TableSetOutcome, TickOutcome,
+    LoadSlotOutcome, PublishOutcome, ScheduleKey, SchedulesDue, TableSetOutcome, TickOutcome,
     TickPublish,
 };
 use tidegate_testkit::consistency;
@@ -43,7 +43,7 @@ impl StoreFixture {
         });
         let publishes: Vec<_> = publishes.collect();
         let published = store.schedule_publish(0, &publishes).await.unwrap();
-        let created = TickOutcome::Published(KeyedOutcome::Created);
+        let created = TickOutcome::Published(PublishOutcome::Created);
         assert_eq!(published.outcomes, vec![created; ticks.len()]);
         ticks.iter().map(|tick| tick.key.to_string()).collect()
     }

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use tidegate_core::schedule::{CatchUpRule, Overlap};
 use tidegate_core::{Namespace, NativeOptions, NewJob, QueueKey, RecordExtension};
 use tidegate_store::{
-    AckOutcome, Alarm, Claim, KeyedOutcome, LoadSlotOutcome, PumpVerb, ScheduleDefinition,
+    AckOutcome, Alarm, Claim, LoadSlotOutcome, PublishOutcome, PumpVerb, ScheduleDefinition,
     ScheduleKey, ScheduleTick, ScheduleTimes, SchedulesDue, TableRevision, TableSetOutcome,
     TickOutcome, TickPublish,
 };
@@ -150,7 +150,7 @@ async fn a_tick_is_published_once_however_many_pumps_have_read_it() {
     );
     let (ticks, next_ms) = f.ticks(START + MINUTE).await;
     assert_eq!((ticks[0].tick_ms, next_ms), (Some(START + MINUTE), None));
-    let created = TickOutcome::Published(KeyedOutcome::Created);
+    let created = TickOutcome::Published(PublishOutcome::Created);
     assert_eq!(
         f.publish_tick(START + MINUTE, &ticks[0], &daily, None)
             .await,
@@ -185,7 +185,7 @@ async fn a_tick_is_published_once_however_many_pumps_have_read_it() {
 
 #[tokio::test]
 async fn overlap_says_what_happens_to_a_job_that_is_not_done() {
-    use KeyedOutcome::{Created, Exists, Replaced, Rerun};
+    use PublishOutcome::{Created, Exists, Replaced, Rerun};
     for (overlap, while_ready, while_leased, ready) in [
         (Overlap::Keep, Exists, Exists, vec![]),
         (Overlap::Replace, Replaced, Rerun, vec![]),
@@ -228,7 +228,7 @@ async fn a_job_that_is_done_is_not_in_the_way_while_its_result_is_kept() {
     f.set_schedule(START + 1, &daily).await;
     for tick in 1..4 {
         let now_ms = START + tick * MINUTE;
-        let created = TickOutcome::Published(KeyedOutcome::Created);
+        let created = TickOutcome::Published(PublishOutcome::Created);
         assert_eq!(f.run_tick(now_ms, &daily).await, created, "{tick}");
         let store = f.store.at(now_ms);
         let reserved = store
@@ -291,7 +291,7 @@ async fn a_job_of_an_old_definition_is_not_published() {
     f.set_schedule(START + MINUTE, &new).await;
     let published = f.publish_tick(START + MINUTE, &ticks[0], &old, None).await;
     assert_eq!(published, TickOutcome::Moved);
-    let created = TickOutcome::Published(KeyedOutcome::Created);
+    let created = TickOutcome::Published(PublishOutcome::Created);
     assert_eq!(f.run_tick(START + MINUTE, &new).await, created);
     f.expect(START + MINUTE, &["new"]).await;
 }
@@ -390,7 +390,7 @@ async fn a_full_queue_leaves_a_tick_out() {
     let f = fixture().await;
     let daily = each_minute(Overlap::Allow, "a");
     f.set_schedule(START + 1, &daily).await;
-    for (tick, outcome) in [(1, KeyedOutcome::Created), (2, KeyedOutcome::QueueFull)] {
+    for (tick, outcome) in [(1, PublishOutcome::Created), (2, PublishOutcome::QueueFull)] {
         let now_ms = START + tick * MINUTE;
         let (ticks, _) = f.ticks(now_ms).await;
         let published = f.publish_tick(now_ms, &ticks[0], &daily, Some(1)).await;

@@ -279,7 +279,11 @@ impl From<EngineError> for ApiError {
             | EngineError::StorageFull
             | EngineError::StorageRefused
             | EngineError::DiskUnconfirmed
-            | EngineError::PoolMoves => Self::Internal,
+            | EngineError::PoolMoves
+            // Jobs of this wire have no keys.
+            | EngineError::KeyTaken
+            | EngineError::KeyReused
+            | EngineError::JobRefused { .. } => Self::Internal,
         }
     }
 }

@@ -48,17 +48,17 @@ pub(super) async fn publish_one(
     if let Some(span) = &span {
         span.add_to(&mut job);
     }
-    let stored = scope.publish(app, vec![job], scope.queue.job).await;
+    let published = scope.publish(app, vec![job], scope.queue.job).await;
     if let Some(span) = span {
-        scope.end_span(span, 1, &stored);
+        scope.end_span(span, 1, &published);
     }
-    let stored = stored?;
-    if let (Some(head), Ok(_)) = (replaced, &stored.durability) {
+    let published = published?;
+    if let (Some(head), Ok(_)) = (replaced, &published.durability) {
         Box::pin(scope.queue.delete_by_key(app, &head)).await?;
     }
-    let id = *stored.ids.first().ok_or(ApiError::Internal)?;
+    let id = published.first()?.id;
     let id = StoredIds::JobId(WireJobId { id, versioned });
-    let answer = publish_answer::answer(stored.durability, id)?;
+    let answer = publish_answer::answer(published.durability, id)?;
     scope.permit.keep();
     Ok(answer)
 }

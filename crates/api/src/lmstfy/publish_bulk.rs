@@ -55,15 +55,15 @@ pub(super) async fn publish_bulk(
     if let Some(span) = &span {
         jobs.iter_mut().for_each(|job| span.add_to(job));
     }
-    let stored = scope.publish(&app, jobs, None).await;
+    let published = scope.publish(&app, jobs, None).await;
     if let Some(span) = span {
-        scope.end_span(span, count, &stored);
+        scope.end_span(span, count, &published);
     }
-    let stored = stored?;
+    let published = published?;
     let versioned = extras.versioned_id;
-    let ids = stored.ids.into_iter();
+    let ids = published.ids()?.into_iter();
     let ids = ids.map(|id| WireJobId { id, versioned }).collect();
-    let answer = publish_answer::answer(stored.durability, StoredIds::JobIds(ids))?;
+    let answer = publish_answer::answer(published.durability, StoredIds::JobIds(ids))?;
     scope.permit.keep();
     Ok(answer)
 }

@@ -22,7 +22,7 @@ use crate::config::RequestLimits;
 use crate::http::query::{Plus, pieces, unescape};
 use crate::http::request::ApiRequest;
 use crate::spans::PublishSpan;
-use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, StoredJobs, TokenKey};
+use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Publish, Published, TokenKey};
 
 /// One queue.
 #[derive(Debug)]
@@ -139,10 +139,14 @@ impl PublishScope {
         app: &App,
         jobs: Vec<NewJob>,
         replaces: Option<JobId>,
-    ) -> Result<StoredJobs, EngineError> {
+    ) -> Result<Published, EngineError> {
         let QueueScope { pool, queue, .. } = &self.queue;
         let target = app.durability_target(pool, &queue.namespace);
-        pool.publish(queue, jobs, replaces, target).await
+        let publish = Publish {
+            replaces,
+            ..Publish::all(jobs, target)
+        };
+        pool.publish(queue, publish).await
     }
 
     /// Ends the span of a publish of `count` jobs.
@@ -150,12 +154,14 @@ impl PublishScope {
         &self,
         span: PublishSpan,
         count: usize,
-        stored: &Result<StoredJobs, EngineError>,
+        published: &Result<Published, EngineError>,
     ) {
-        let id = stored.as_ref().map(|stored| match &stored.ids[..] {
-            [id] => Some(*id),
-            _ => None,
-        });
+        let id = published
+            .as_ref()
+            .map(|published| match &published.jobs[..] {
+                [Ok(job)] => Some(job.id),
+                _ => None,
+            });
         span.end(&self.queue.queue, count, id.map_err(EngineError::to_string));
     }
 }

@@ -2,25 +2,24 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use futures_util::future::join_all;
 use tidegate_core::v1::publish::{
     BatchAnswer, BatchBody, BatchItemResult, JobOptions, PublishedJob,
 };
-use tidegate_core::{NewJob, QueueKey, Scope};
-use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
-use tidegate_store::{KeyedJob, PUBLISH_JOBS_MAX};
+use tidegate_core::{QueueKey, Scope};
+use tidegate_engine::{DurabilityTarget, LimitedAction, Publish, Published};
+use tidegate_store::{PUBLISH_JOBS_MAX, PublishJob};
 use tokio::task::yield_now;
 
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use super::new_job::{is_keyed, keyed_job};
-use super::publish::{created, durability_target, keyed};
+use super::new_job::publish_job;
+use super::publish::{durability_target, published_job};
 use crate::http::off_runtime::INLINE_BYTES;
 use crate::spans::PublishSpan;
 
 /// A job of a batch, with its options.
-type BatchJob = (KeyedJob, JobOptions);
+type BatchJob = (PublishJob, JobOptions);
 
 pub(super) async fn publish_batch(
     mut request: NativeRequest,
@@ -35,7 +34,7 @@ pub(super) async fn publish_batch(
     let (mut jobs, mut checked_bytes) = (Vec::with_capacity(body.jobs.len()), 0);
     for item in body.jobs {
         let (payload, attributes, options) = item.into_parts()?;
-        let job = keyed_job(&queue, payload, attributes, &options);
+        let job = publish_job(&queue, payload, attributes, &options);
         checked_bytes += job.job.payload_bytes();
         jobs.push((job, options));
         if checked_bytes > INLINE_BYTES {
@@ -103,10 +102,10 @@ async fn publish_all(
     let mut results = Vec::with_capacity(jobs.len());
     let mut jobs = jobs.into_iter().peekable();
     while let Some(first) = jobs.next() {
-        let kind = |options: &JobOptions| (is_keyed(options), options.durability);
-        let (of_first, mut run) = (kind(&first.1), vec![first]);
+        let kind = |(job, options): &BatchJob| (job.is_keyed(), options.durability);
+        let (of_first, mut run) = (kind(&first), vec![first]);
         while run.len() < PUBLISH_JOBS_MAX
-            && let Some(next) = jobs.next_if(|(_, options)| kind(options) == of_first)
+            && let Some(next) = jobs.next_if(|job| kind(job) == of_first)
         {
             run.push(next);
         }
@@ -126,69 +125,19 @@ async fn publish_run(
     run: Vec<BatchJob>,
     atomic: bool,
 ) -> Result<Vec<JobResult>, NativeError> {
-    let (jobs, options): (Vec<KeyedJob>, Vec<JobOptions>) = run.into_iter().unzip();
-    let target = target_of(request, &options);
-    let pool = request.pool();
-    if options.iter().any(is_keyed) {
-        return publish_keyed_run(pool, queue, (jobs, options), atomic, target).await;
-    }
-    let jobs: Vec<NewJob> = jobs.into_iter().map(|job| job.job).collect();
-    if !atomic && jobs.len() > 1 && pool.policies.max_jobs(queue).is_some() {
-        return Ok(publish_each(pool, queue, (jobs, &options), target).await);
-    }
-    let stored = pool.publish(queue, jobs, None, target).await?;
-    let published = stored.ids.iter().zip(&options).map(|(id, options)| {
-        let durability = stored.durability.as_ref().copied();
-        let durability = durability.map_err(|error| NativeError::not_durable(error, Some(*id)))?;
-        Ok(created(queue, *id, options, durability))
-    });
+    let (jobs, options): (Vec<PublishJob>, Vec<JobOptions>) = run.into_iter().unzip();
+    let publish = Publish {
+        jobs,
+        replaces: None,
+        atomic,
+        durability: target_of(request, &options),
+    };
+    let Published { jobs, durability } = request.pool().publish(queue, publish).await?;
+    let published = jobs
+        .into_iter()
+        .zip(&options)
+        .map(|(stored, options)| published_job(queue, stored?, options, &durability));
     Ok(published.collect())
-}
-
-/// Publishes jobs to a queue that may have room for a part of them only. They share calls to Redis nevertheless.
-async fn publish_each(
-    pool: &Pool,
-    queue: &QueueKey,
-    (jobs, options): (Vec<NewJob>, &[JobOptions]),
-    target: DurabilityTarget,
-) -> Vec<JobResult> {
-    let publishing = jobs.into_iter().zip(options).map(async |(job, options)| {
-        let stored = pool.publish(queue, vec![job], None, target).await?;
-        let id = *stored.ids.first().ok_or_else(NativeError::internal)?;
-        let durability = stored.durability;
-        let durability = durability.map_err(|error| NativeError::not_durable(&error, Some(id)))?;
-        Ok(created(queue, id, options, durability))
-    });
-    join_all(publishing).await
-}
-
-async fn publish_keyed_run(
-    pool: &Pool,
-    queue: &QueueKey,
-    (jobs, options): (Vec<KeyedJob>, Vec<JobOptions>),
-    atomic: bool,
-    target: DurabilityTarget,
-) -> Result<Vec<JobResult>, NativeError> {
-    match pool.publish_keyed(queue, jobs, atomic, target).await? {
-        StoredKeyed::Refused { index, outcome } => {
-            Err(NativeError::of_refusal(outcome).at(format!("jobs[{index}]")))
-        }
-        StoredKeyed::Done {
-            results,
-            durability,
-        } => {
-            let published = results.into_iter().zip(&options).map(|(result, options)| {
-                let job = result
-                    .job
-                    .ok_or_else(|| NativeError::of_refusal(result.outcome))?;
-                let durability = durability.as_ref().copied();
-                let durability =
-                    durability.map_err(|error| NativeError::not_durable(error, Some(job.id)))?;
-                keyed(queue, result, options, durability)
-            });
-            Ok(published.collect())
-        }
-    }
 }
 
 /// The durability that satisfies all jobs of a call.

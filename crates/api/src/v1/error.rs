@@ -7,7 +7,7 @@ use tidegate_core::JobId;
 use tidegate_core::v1::problem::{Applied, InvalidRequest, InvalidValue, Problem, ProblemCode};
 use tidegate_engine::{AccessError, EngineError};
 use tidegate_service::BudgetExhausted;
-use tidegate_store::{DurabilityError, KeyedOutcome};
+use tidegate_store::DurabilityError;
 use ulid::Ulid;
 
 use crate::http::body::BodyError;
@@ -96,17 +96,6 @@ impl NativeError {
         Self { job: id, ..problem }
     }
 
-    /// Why a job with a key was not stored.
-    pub(super) fn of_refusal(outcome: KeyedOutcome) -> Self {
-        Self::of(match outcome {
-            KeyedOutcome::KeyTaken => ProblemCode::KeyTaken,
-            KeyedOutcome::KeyReused => ProblemCode::IdempotencyKeyReused,
-            KeyedOutcome::QueueFull => ProblemCode::QueueFull,
-            KeyedOutcome::QueueClosed => ProblemCode::QueueClosed,
-            _ => ProblemCode::InternalError,
-        })
-    }
-
     /// The problem document of this error in a request.
     pub(super) fn problem(self, request_id: Ulid) -> Problem {
         let mut problem = Problem::new(self.code, self.detail, request_id.to_string());
@@ -170,6 +159,12 @@ impl From<EngineError> for NativeError {
             | EngineError::StorageRefused => (ProblemCode::StorageUnavailable, Some(Applied::No)),
             EngineError::QueueClosed => (ProblemCode::QueueClosed, None),
             EngineError::QueueFull => (ProblemCode::QueueFull, None),
+            EngineError::KeyTaken => return Self::of(ProblemCode::KeyTaken),
+            EngineError::KeyReused => return Self::of(ProblemCode::IdempotencyKeyReused),
+            EngineError::JobRefused { index, outcome } => {
+                let refused = Self::from(EngineError::of_refusal(outcome));
+                return refused.at(format!("jobs[{index}]"));
+            }
             EngineError::NamespaceFull(full) => {
                 return Self::new(ProblemCode::NamespaceFull, full.to_string());
             }

@@ -7,7 +7,7 @@ use tidegate_core::v1::values::{JobAttributes, JobPayload};
 use tidegate_core::{
     DURATION_MS_MAX, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
 };
-use tidegate_store::{IdempotentRequest, KeyedJob};
+use tidegate_store::{IdempotentRequest, PublishJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::shapes::{stored_attributes, stored_delays};
@@ -15,18 +15,13 @@ use crate::shapes::{stored_attributes, stored_delays};
 /// Each time of a valid request can be stored.
 const _: () = assert!(DUE_MS_MAX == DURATION_MS_MAX);
 
-/// Whether a job is published with a key of some kind.
-pub(super) const fn is_keyed(options: &JobOptions) -> bool {
-    options.key.is_some() || options.idempotency_key.is_some()
-}
-
 /// The job that a request publishes.
-pub(super) fn keyed_job(
+pub(super) fn publish_job(
     queue: &QueueKey,
     payload: JobPayload,
     attributes: JobAttributes,
     options: &JobOptions,
-) -> KeyedJob {
+) -> PublishJob {
     let idempotency = options
         .idempotency_key
         .as_ref()
@@ -34,7 +29,7 @@ pub(super) fn keyed_job(
             key: KeyHash::of_request(queue, key.as_str()),
             request: request_hash(&payload, &attributes, options),
         });
-    KeyedJob {
+    PublishJob {
         job: new_job(queue, payload, attributes, options),
         if_exists: options.if_exists.unwrap_or_default(),
         idempotency,

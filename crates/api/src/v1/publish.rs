@@ -1,21 +1,23 @@
 //! `POST /v1/NAMESPACE/queues/QUEUE/jobs`: publishes one job. The body is its payload.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
 use tidegate_core::v1::input::{merge_option_headers, read_query};
 use tidegate_core::v1::problem::InvalidRequest;
-use tidegate_core::v1::publish::{DueTime, JobOptions, PublishResult, PublishedJob};
+use tidegate_core::v1::publish::{JobOptions, PublishResult, PublishedJob};
 use tidegate_core::v1::values::{
     ContentType, JobAttributes, JobPayload, Timestamp, check_json_payload,
 };
 use tidegate_core::{Durability, JobId, JobState, QueueKey, Scope};
-use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
-use tidegate_store::{KeyedJob, KeyedOutcome, KeyedResult};
+use tidegate_engine::{DurabilityTarget, EngineError, LimitedAction, Pool, Publish, StoredJob};
+use tidegate_store::{DurabilityError, PublishJob, PublishOutcome};
 
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use super::new_job::{is_keyed, keyed_job};
+use super::new_job::publish_job;
 use super::result::EndWait;
 use crate::app::App;
 use crate::http::body::ReceivedBody;
@@ -86,7 +88,7 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
     }
     let attributes = attributes_in(&request)?;
     let declared = content_type_in(&request)?;
-    let app = std::sync::Arc::clone(&request.app);
+    let app = Arc::clone(&request.app);
     let body = request
         .take_body(&app.job_body)
         .await
@@ -97,7 +99,7 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
         bytes: body.bytes.into(),
         content_type,
     };
-    let mut job = keyed_job(&queue, payload, attributes, &options);
+    let mut job = publish_job(&queue, payload, attributes, &options);
     let target = durability_target(&request, &options);
     let wait = options.wait.filter(|wait| wait.as_ms() > 0);
     let wait = wait.map(|wait| EndWait::take_room(&request, queue.clone(), wait));
@@ -131,108 +133,50 @@ fn answer_for(published: &PublishedJob) -> Response<Body> {
 
 /// Stores a job, and waits until it is as durable as requested.
 async fn publish_one(
-    pool: &Pool,
+    pool: &Arc<Pool>,
     queue: &QueueKey,
-    job: KeyedJob,
+    job: PublishJob,
     options: &JobOptions,
     target: DurabilityTarget,
 ) -> Result<(JobId, PublishedJob), NativeError> {
-    if !is_keyed(options) {
-        let stored = pool.publish(queue, vec![job.job], None, target).await?;
-        let id = *stored.ids.first().ok_or_else(NativeError::internal)?;
-        let durability = stored.durability;
-        let reached = durability.map_err(|error| NativeError::not_durable(&error, Some(id)))?;
-        return Ok((id, created(queue, id, options, reached)));
-    }
-    match pool.publish_keyed(queue, vec![job], false, target).await? {
-        StoredKeyed::Refused { outcome, .. } => Err(NativeError::of_refusal(outcome)),
-        StoredKeyed::Done {
-            results,
-            durability,
-        } => {
-            let result = results.first().copied().ok_or_else(NativeError::internal)?;
-            let stored = result
-                .job
-                .ok_or_else(|| NativeError::of_refusal(result.outcome))?;
-            let durability =
-                durability.map_err(|error| NativeError::not_durable(&error, Some(stored.id)))?;
-            Ok((stored.id, keyed(queue, result, options, durability)?))
-        }
-    }
+    let published = pool.publish(queue, Publish::one(job, target)).await?;
+    let stored = published.first()?;
+    let answer = published_job(queue, stored, options, &published.durability)?;
+    Ok((stored.id, answer))
 }
 
-/// The answer for a new job without a key. Its due time follows from its id, which has the clock of Redis.
-pub(super) fn created(
+/// The answer for a job that is stored.
+///
+/// # Errors
+/// It is less durable than requested.
+pub(super) fn published_job(
     queue: &QueueKey,
-    id: JobId,
+    stored: StoredJob,
     options: &JobOptions,
-    durability: Durability,
-) -> PublishedJob {
-    let now_ms = id.created_at_ms();
-    let due_ms = match options.due() {
-        DueTime::At(instant) => instant.as_ms().max(now_ms),
-        DueTime::After(delay) if delay.as_ms() == 0 => now_ms,
-        // Delays count from the end of the millisecond in which the job is stored.
-        DueTime::After(delay) => now_ms + 1 + delay.as_ms(),
-    };
-    let state = match due_ms > now_ms {
-        true => JobState::Delayed,
-        false => JobState::Ready,
-    };
-    answer(
-        queue,
-        id,
-        options,
-        PublishResult::Created,
-        (state, Some(due_ms)),
-        durability,
-    )
-}
-
-/// The answer for a job with a key.
-pub(super) fn keyed(
-    queue: &QueueKey,
-    result: KeyedResult,
-    options: &JobOptions,
-    durability: Durability,
+    durability: &Result<Durability, DurabilityError>,
 ) -> Result<PublishedJob, NativeError> {
-    let outcome = match result.outcome {
-        KeyedOutcome::Created | KeyedOutcome::Replayed => PublishResult::Created,
-        KeyedOutcome::Exists => PublishResult::Exists,
-        KeyedOutcome::Replaced => PublishResult::Replaced,
-        KeyedOutcome::Rerun => PublishResult::Rerun,
-        KeyedOutcome::Revived => PublishResult::Revived,
-        refused => return Err(NativeError::of_refusal(refused)),
+    let durability = durability.as_ref().copied();
+    let durability =
+        durability.map_err(|error| NativeError::not_durable(error, Some(stored.id)))?;
+    let outcome = match stored.outcome {
+        PublishOutcome::Created | PublishOutcome::Replayed => PublishResult::Created,
+        PublishOutcome::Exists => PublishResult::Exists,
+        PublishOutcome::Replaced => PublishResult::Replaced,
+        PublishOutcome::Rerun => PublishResult::Rerun,
+        PublishOutcome::Revived => PublishResult::Revived,
+        refused => return Err(EngineError::of_refusal(refused).into()),
     };
-    let job = result.job.ok_or_else(NativeError::internal)?;
-    let state = job.state.unwrap_or(JobState::Done);
-    let times = (
-        state,
-        job.run_at_ms.map(|at| at.max(job.id.created_at_ms())),
-    );
-    let mut answer = answer(queue, job.id, options, outcome, times, durability);
-    answer.replayed = result.outcome == KeyedOutcome::Replayed;
-    Ok(answer)
-}
-
-fn answer(
-    queue: &QueueKey,
-    id: JobId,
-    options: &JobOptions,
-    outcome: PublishResult,
-    (state, due_ms): (JobState, Option<u64>),
-    durability: Durability,
-) -> PublishedJob {
-    PublishedJob {
-        id: id_text(id),
+    let run_at_ms = stored.run_at_ms.map(|at| at.max(stored.id.created_at_ms()));
+    Ok(PublishedJob {
+        id: id_text(stored.id),
         queue: queue_text(queue),
         key: options.key.clone(),
         outcome,
-        state,
-        run_at: due_ms.map(Timestamp::saturating),
+        state: stored.state.unwrap_or(JobState::Done),
+        run_at: run_at_ms.map(Timestamp::saturating),
         durability,
-        replayed: false,
-    }
+        replayed: stored.outcome == PublishOutcome::Replayed,
+    })
 }
 
 /// The durability that a publish waits for: its own, or that of its namespace.

@@ -1,7 +1,7 @@
 //! Why a command is not answered with a success: the only place with the texts of errors.
 
 use tidegate_engine::EngineError;
-use tidegate_store::{DurabilityError, KeyedOutcome};
+use tidegate_store::DurabilityError;
 
 use crate::http::body::BodyError;
 use crate::http::off_runtime::Panicked;
@@ -63,15 +63,6 @@ impl YouzanError {
             "clients have not read their answers, which take all memory for answers".to_owned(),
         )
     }
-
-    /// Why a job was not stored.
-    pub(super) const fn of_refusal(outcome: KeyedOutcome) -> Self {
-        match outcome {
-            KeyedOutcome::QueueFull => Self::Refused("full"),
-            KeyedOutcome::QueueClosed => Self::Refused("closed"),
-            _ => Self::Internal,
-        }
-    }
 }
 
 impl From<EngineError> for YouzanError {
@@ -83,6 +74,10 @@ impl From<EngineError> for YouzanError {
                 Self::TooManyWaiting
             }
             EngineError::StorageFailed | EngineError::StorageRefused => Self::StorageFailed,
+            // A job of this wire replaces the one with its id, and is published alone.
+            EngineError::KeyTaken | EngineError::KeyReused | EngineError::JobRefused { .. } => {
+                Self::Internal
+            }
             EngineError::BacklogFull
             | EngineError::MoveUnknown
             | EngineError::PoolMoves

@@ -3,8 +3,8 @@
 use tidegate_core::{
     IfExists, IfRunning, KEY_ATTRIBUTE, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension,
 };
-use tidegate_engine::StoredKeyed;
-use tidegate_store::{CancelOutcome, KeyedJob};
+use tidegate_engine::Publish;
+use tidegate_store::{CancelOutcome, PublishJob};
 
 use super::answer::CommandResult;
 use super::error::YouzanError;
@@ -23,21 +23,9 @@ pub(super) async fn publish(
     let others = pool.add_to_directory(namespace, &id, &topic, delay).await?;
     let queue = service.queue(&topic);
     let target = service.app.durability_target(pool, namespace);
-    let jobs = vec![keyed_job(&queue, add, service.losses_unlimited)];
-    let stored = pool.publish_keyed(&queue, jobs, false, target).await?;
-    let durability = match stored {
-        StoredKeyed::Refused { outcome, .. } => return Err(YouzanError::of_refusal(outcome)),
-        StoredKeyed::Done {
-            results,
-            durability,
-        } => {
-            let result = results.first().ok_or(YouzanError::Internal)?;
-            if result.job.is_none() {
-                return Err(YouzanError::of_refusal(result.outcome));
-            }
-            durability
-        }
-    };
+    let job = publish_job(&queue, add, service.losses_unlimited);
+    let published = pool.publish(&queue, Publish::one(job, target)).await?;
+    published.first()?;
     // After the new job is stored, so that a refusal loses nothing. A job that is reserved stays until it is finished, or its
     // TTR ends, and is then deleted. If this fails, or one is reserved, the entry keeps these topics.
     let mut is_moved = true;
@@ -50,12 +38,13 @@ pub(super) async fn publish(
     if !others.is_empty() && is_moved {
         let _ = pool.set_directory(namespace, &id, &[topic], delay).await;
     }
+    let durability = published.durability;
     durability.map_err(|error| YouzanError::not_durable(&error))?;
     Ok(CommandResult::Done(id))
 }
 
 /// The job that is stored. Another one with its id is replaced.
-fn keyed_job(queue: &QueueKey, add: AddRequest, losses_unlimited: bool) -> KeyedJob {
+fn publish_job(queue: &QueueKey, add: AddRequest, losses_unlimited: bool) -> PublishJob {
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis());
     let extension = RecordExtension {
         key_hash: Some(KeyHash::of_job(queue, &add.id).0),
@@ -76,7 +65,7 @@ fn keyed_job(queue: &QueueKey, add: AddRequest, losses_unlimited: bool) -> Keyed
             extension,
         })),
     };
-    KeyedJob {
+    PublishJob {
         job,
         if_exists: IfExists::Replace,
         idempotency: None,

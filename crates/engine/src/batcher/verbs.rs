@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{
-    AckOutcome, AckRequest, KeyedJob, KeyedPublish, KeyedResult, KeyedTerms, PUBLISH_JOBS_MAX,
-    PublishOutcome, PublishedJobs, Receipt, StoreError,
+    AckOutcome, AckRequest, KeyedCall, KeyedPublish, LanePublish, PUBLISH_JOBS_MAX, PublishJob,
+    PublishReply, PublishedJobs, Receipt, StoreError,
 };
 
 use super::Verb;
 use crate::backlog::BacklogPermit;
-use crate::deployment::RedisDeployment;
+use crate::pool::Pool;
 use crate::size::PublishSize;
 
 /// The most calls of [`SinglePublish`] in flight for a queue at each server.
@@ -38,36 +38,39 @@ impl Verb for BatchedPublish {
     type BatchKey = QueueKey;
     type BatchItem = PublishItem<NewJob>;
     /// An error if the item may not be stored, beside others that are.
-    type ItemOutcome = Result<PublishOutcome, StoreError>;
+    type ItemOutcome = Result<LanePublish, StoreError>;
 
     fn size(item: &PublishItem<NewJob>) -> PublishSize {
         item.room.size()
     }
 
-    fn lanes(to: &RedisDeployment, queue: &QueueKey) -> u16 {
-        to.lanes.open(queue)
+    fn lanes(pool: &Pool, queue: &QueueKey) -> u16 {
+        pool.lanes.open(queue)
     }
 
     async fn call(
-        to: &RedisDeployment,
+        pool: &Pool,
         queue: &QueueKey,
         lane: u16,
         items: Vec<PublishItem<NewJob>>,
     ) -> Result<Vec<Self::ItemOutcome>, StoreError> {
         let (jobs, _rooms) = into_jobs_and_rooms(items);
-        if let Some(max_jobs) = to.policies.max_jobs(queue) {
-            let publisher = &to.publisher;
+        if let Some(max_jobs) = pool.policies.max_jobs(queue) {
+            let publisher = &pool.publisher;
             return Ok(publisher.publish_items(queue, lane, &jobs, max_jobs).await);
         }
         let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
-        let published = to.publisher.publish(queue, lane, &jobs, None, None).await?;
-        let PublishOutcome::Stored(PublishedJobs { ids, receipt }) = published else {
+        let published = pool
+            .publisher
+            .publish(queue, lane, &jobs, None, None)
+            .await?;
+        let LanePublish::Stored(PublishedJobs { ids, receipt }) = published else {
             return Ok(vec![Ok(published); counts.len()]);
         };
         let mut ids = ids.into_iter();
         let of_item = |count: usize| {
-            Ok(PublishOutcome::Stored(PublishedJobs {
+            Ok(LanePublish::Stored(PublishedJobs {
                 ids: ids.by_ref().take(count).collect(),
                 receipt: receipt.clone(),
             }))
@@ -97,7 +100,7 @@ impl Verb for SinglePublish {
     /// A queue, and the server of the lane, if it is known.
     type BatchKey = (QueueKey, Option<Arc<str>>);
     type BatchItem = SinglePublishItem;
-    type ItemOutcome = PublishOutcome;
+    type ItemOutcome = LanePublish;
 
     /// A full batch, so that no other item joins the call.
     fn size(_item: &SinglePublishItem) -> PublishSize {
@@ -108,23 +111,23 @@ impl Verb for SinglePublish {
     }
 
     /// The number of concurrent calls. The lane of the queue is in the item.
-    fn lanes(_to: &RedisDeployment, _key: &Self::BatchKey) -> u16 {
+    fn lanes(_pool: &Pool, _key: &Self::BatchKey) -> u16 {
         ALONE_CALLS_MAX
     }
 
     async fn call(
-        to: &RedisDeployment,
+        pool: &Pool,
         (queue, _): &Self::BatchKey,
         _number: u16,
         items: Vec<SinglePublishItem>,
-    ) -> Result<Vec<PublishOutcome>, StoreError> {
-        let max_jobs = to.policies.max_jobs(queue);
+    ) -> Result<Vec<LanePublish>, StoreError> {
+        let max_jobs = pool.policies.max_jobs(queue);
         let mut outcomes = Vec::with_capacity(items.len());
         for item in items {
             let jobs = &item.new.jobs;
-            let publishing = to
-                .publisher
-                .publish(queue, item.lane, jobs, item.replaces, max_jobs);
+            let publishing =
+                pool.publisher
+                    .publish(queue, item.lane, jobs, item.replaces, max_jobs);
             outcomes.push(publishing.await?);
         }
         Ok(outcomes)
@@ -138,25 +141,24 @@ pub(crate) struct BatchedKeyedPublish;
 
 impl Verb for BatchedKeyedPublish {
     type BatchKey = QueueKey;
-    type BatchItem = PublishItem<KeyedJob>;
-    type ItemOutcome = (Vec<KeyedResult>, Receipt);
+    type BatchItem = PublishItem<PublishJob>;
+    type ItemOutcome = (Vec<PublishReply>, Receipt);
 
-    fn size(item: &PublishItem<KeyedJob>) -> PublishSize {
+    fn size(item: &PublishItem<PublishJob>) -> PublishSize {
         item.room.size()
     }
 
     async fn call(
-        to: &RedisDeployment,
+        pool: &Pool,
         queue: &QueueKey,
         _lane: u16,
-        items: Vec<PublishItem<KeyedJob>>,
-    ) -> Result<Vec<(Vec<KeyedResult>, Receipt)>, StoreError> {
+        items: Vec<PublishItem<PublishJob>>,
+    ) -> Result<Vec<(Vec<PublishReply>, Receipt)>, StoreError> {
         let (jobs, _rooms) = into_jobs_and_rooms(items);
         let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs = jobs.into_iter().flatten().collect();
-        let max_jobs = to.policies.max_jobs(queue);
-        let terms = keyed_terms(to.lanes.share_of(queue, 0, max_jobs), false);
-        match to.store.publish_keyed(queue, jobs, terms).await? {
+        let call = pool.keyed_call(queue, false);
+        match pool.store.publish_keyed(queue, jobs, call).await? {
             KeyedPublish::Done { results, receipt } => {
                 let mut results = results.into_iter();
                 let of_item = |count| (results.by_ref().take(count).collect(), receipt.clone());
@@ -170,8 +172,8 @@ impl Verb for BatchedKeyedPublish {
 }
 
 /// How jobs with keys are published to a queue that may have `max_jobs` in its first lane.
-pub(crate) fn keyed_terms(max_jobs: Option<u64>, atomic: bool) -> KeyedTerms {
-    KeyedTerms {
+pub(crate) fn keyed_call(max_jobs: Option<u64>, atomic: bool) -> KeyedCall {
+    KeyedCall {
         max_jobs,
         is_closed: false,
         idempotency_window_ms: IDEMPOTENCY_WINDOW_MS,
@@ -189,14 +191,14 @@ impl Verb for BatchedAck {
     type ItemOutcome = AckOutcome;
 
     async fn call(
-        to: &RedisDeployment,
+        pool: &Pool,
         (queue, _): &(QueueKey, u16),
         _lane: u16,
         items: Vec<JobId>,
     ) -> Result<Vec<AckOutcome>, StoreError> {
         let done = |id| AckRequest { id, attempt: None };
         let jobs: Vec<AckRequest> = items.into_iter().map(done).collect();
-        to.store.ack_all(queue, &jobs, 0).await
+        pool.store.ack_all(queue, &jobs, 0).await
     }
 }
 
@@ -210,12 +212,12 @@ impl Verb for BatchedLeaseAck {
     type ItemOutcome = AckOutcome;
 
     async fn call(
-        to: &RedisDeployment,
+        pool: &Pool,
         (queue, _): &(QueueKey, u16),
         _lane: u16,
         items: Vec<AckRequest>,
     ) -> Result<Vec<AckOutcome>, StoreError> {
-        let retain_ms = to.policies.policy(queue).retain_ms;
-        to.store.ack_all(queue, &items, retain_ms).await
+        let retain_ms = pool.policies.policy(queue).retain_ms;
+        pool.store.ack_all(queue, &items, retain_ms).await
     }
 }

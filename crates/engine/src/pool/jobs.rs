@@ -1,7 +1,9 @@
 //! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is looked
 //! up in its target. So is one that is done there: the target may have the next job with its key.
 
-use tidegate_core::{IfRunning, Job, JobId, JobState, QueueKey, QueuePolicy};
+use std::sync::Arc;
+
+use tidegate_core::{IfRunning, Job, JobId, QueueKey, QueuePolicy};
 use tidegate_store::{
     CancelOutcome, ChangeOutcome, JobChange, JobReference, JobSurroundings, LoggedFailure,
     PeekedJob, PromoteOutcome,
@@ -66,15 +68,10 @@ impl Pool {
         job: impl Into<JobReference>,
     ) -> Result<Option<PeekedJob>, EngineError> {
         let job = job.into();
-        let mut found = self.store.peek_job(queue, job).await?.map(|it| (self, it));
-        let is_gone_or_done = found
-            .as_ref()
-            .is_none_or(|(_, it)| it.job.state == JobState::Done);
-        if let (true, Some(target)) = (is_gone_or_done, self.target.as_deref()) {
-            let of_target = target.store.peek_job(queue, job).await?;
-            found = of_target.map(|it| (target, it)).or(found);
-        }
-        Ok(found.and_then(|(pool, it)| pool.count_peeked(it)))
+        let peeked = self
+            .read_job(|pool| pool.store.peek_job(queue, job))
+            .await?;
+        Ok(peeked.and_then(|peeked| self.count_peeked(peeked)))
     }
 
     /// A job, and what decides when it is delivered; `None` if the queue has no such job.
@@ -86,14 +83,7 @@ impl Pool {
         queue: &QueueKey,
         job: JobReference,
     ) -> Result<Option<JobSurroundings>, EngineError> {
-        let found = self.store.explain(queue, job).await?;
-        let is_gone_or_done = found
-            .as_ref()
-            .is_none_or(|it| it.job.state == JobState::Done);
-        if let (true, Some(target)) = (is_gone_or_done, self.target.as_deref()) {
-            return Ok(target.store.explain(queue, job).await?.or(found));
-        }
-        Ok(found)
+        self.read_job(|pool| pool.store.explain(queue, job)).await
     }
 
     /// The last failures of a job, oldest first.
@@ -115,24 +105,13 @@ impl Pool {
     /// # Errors
     /// Redis gave no answer. The job may have been changed.
     pub async fn change(
-        &self,
+        self: &Arc<Self>,
         queue: &QueueKey,
         job: JobReference,
         change: JobChange,
     ) -> Result<ChangeOutcome, EngineError> {
-        let outcome = self.store.change(queue, job, change).await?;
-        let target = match outcome {
-            ChangeOutcome::AlreadyGone => self.next_deployment(queue, job).await?,
-            ChangeOutcome::NotWaiting(JobState::Done) => self.target.as_deref(),
-            _ => None,
-        };
-        let Some(target) = target else {
-            return Ok(outcome);
-        };
-        Ok(match target.store.change(queue, job, change).await? {
-            ChangeOutcome::AlreadyGone => outcome,
-            of_target => of_target,
-        })
+        let changing = self.change_job(queue, job, |pool| pool.store.change(queue, job, change));
+        changing.await
     }
 
     /// Makes a delayed job ready now.
@@ -140,23 +119,12 @@ impl Pool {
     /// # Errors
     /// Redis gave no answer. The job may be ready.
     pub async fn promote(
-        &self,
+        self: &Arc<Self>,
         queue: &QueueKey,
         job: JobReference,
     ) -> Result<PromoteOutcome, EngineError> {
-        let outcome = self.store.promote(queue, job).await?;
-        let target = match outcome {
-            PromoteOutcome::AlreadyGone => self.next_deployment(queue, job).await?,
-            PromoteOutcome::NotWaiting(JobState::Done) => self.target.as_deref(),
-            _ => None,
-        };
-        let Some(target) = target else {
-            return Ok(outcome);
-        };
-        Ok(match target.store.promote(queue, job).await? {
-            PromoteOutcome::AlreadyGone => outcome,
-            of_target => of_target,
-        })
+        let promoting = self.change_job(queue, job, |pool| pool.store.promote(queue, job));
+        promoting.await
     }
 
     /// Deletes a job; one that a consumer holds, as `if_running` says.
@@ -164,27 +132,17 @@ impl Pool {
     /// # Errors
     /// Redis gave no answer. The job may have been deleted.
     pub async fn cancel(
-        &self,
+        self: &Arc<Self>,
         queue: &QueueKey,
         job: JobReference,
         if_running: IfRunning,
     ) -> Result<CancelOutcome, EngineError> {
-        let outcome = self.store.cancel(queue, job, if_running).await?;
-        let target = match outcome {
-            CancelOutcome::AlreadyGone => self.next_deployment(queue, job).await?,
-            CancelOutcome::AlreadyDone(_) => self.target.as_deref(),
-            _ => None,
-        };
-        if let Some(target) = target {
-            let of_target = target.store.cancel(queue, job, if_running).await?;
-            target.count_cancelled(of_target);
-            return Ok(match of_target {
-                CancelOutcome::AlreadyGone => outcome,
-                of_target => of_target,
-            });
-        }
-        self.count_cancelled(outcome);
-        Ok(outcome)
+        let cancelling = self.change_job(queue, job, |pool| async move {
+            let outcome = pool.store.cancel(queue, job, if_running).await?;
+            pool.count_cancelled(outcome);
+            Ok(outcome)
+        });
+        cancelling.await
     }
 
     pub(super) fn count_cancelled(&self, outcome: CancelOutcome) {

@@ -1,6 +1,7 @@
 //! Verbs for jobs that consumers hold. In a pool that moves, jobs that its own deployment does not have are looked up in
 //! its target.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::QueueKey;
@@ -18,7 +19,7 @@ impl Pool {
     /// # Errors
     /// Redis gave no answer. Jobs may be done; the call may be repeated.
     pub async fn ack_leased(
-        &self,
+        self: &Arc<Self>,
         queue: &QueueKey,
         jobs: &[LeasedJob],
     ) -> Result<Vec<AckOutcome>, EngineError> {
@@ -33,14 +34,14 @@ impl Pool {
     }
 
     async fn ack_here(
-        &self,
+        self: &Arc<Self>,
         queue: &QueueKey,
         jobs: &[LeasedJob],
     ) -> Result<Vec<AckOutcome>, StoreError> {
         let outcomes = match jobs {
             [job] => {
                 let key = (queue.clone(), job.id.bucket());
-                vec![self.acking_leases.submit(&key, done(job)).await?]
+                vec![self.acking_leases.submit(self, &key, done(job)).await?]
             }
             _ => {
                 let jobs: Vec<AckRequest> = jobs.iter().map(done).collect();

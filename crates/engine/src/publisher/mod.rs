@@ -7,7 +7,7 @@ mod partial;
 use std::sync::Arc;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{PublishOutcome, SMALL_TRANSFER_BYTES_MAX, Store, StoreError, Unavailable};
+use tidegate_store::{LanePublish, SMALL_TRANSFER_BYTES_MAX, Store, StoreError, Unavailable};
 
 use crate::lanes::LaneTable;
 use down::DownBuckets;
@@ -50,7 +50,7 @@ impl LanePublisher {
     /// Stores jobs in a lane; in another one if its server is down, overdue or refuses writes; in lane 0 if the lane is
     /// closed. With `replaces`, only this lane and lane 0 are tried, and the job is replaced only if it is in the lane
     /// that stores the jobs. With `max_jobs`, no lane gets more jobs than its share of them: the first open lane with
-    /// room for the jobs gets them. The outcome is never [`PublishOutcome::LaneClosed`].
+    /// room for the jobs gets them. The outcome is never [`LanePublish::LaneClosed`].
     ///
     /// # Errors
     /// The store failed. The jobs may be stored.
@@ -61,27 +61,27 @@ impl LanePublisher {
         jobs: &[NewJob],
         replaces: Option<JobId>,
         max_jobs: Option<u64>,
-    ) -> Result<PublishOutcome, StoreError> {
+    ) -> Result<LanePublish, StoreError> {
         if replaces.is_some() {
             return self
                 .publish_from(queue, lane, jobs, replaces, max_jobs)
                 .await;
         }
         let first = self.publish_where_up(queue, lane, jobs, max_jobs).await?;
-        let PublishOutcome::QueueFull { mut room } = first else {
+        let LanePublish::QueueFull { mut room } = first else {
             return Ok(first);
         };
         // Only a queue with several lanes has others.
         let open = self.lanes.open(queue);
         for other in (1..open).map(|step| (lane % open + step) % open) {
             match self.publish_from(queue, other, jobs, None, max_jobs).await {
-                Ok(PublishOutcome::QueueFull { room: here }) => room = room.max(here),
+                Ok(LanePublish::QueueFull { room: here }) => room = room.max(here),
                 // The jobs were not stored before, so a refusal by this server is no reason to fail.
                 Err(error) if is_refused_write(&error) => {}
                 published => return published,
             }
         }
-        Ok(PublishOutcome::QueueFull { room })
+        Ok(LanePublish::QueueFull { room })
     }
 
     /// Stores jobs in a lane; in another one if its server is down, overdue or refuses writes.
@@ -91,7 +91,7 @@ impl LanePublisher {
         lane: u16,
         jobs: &[NewJob],
         max_jobs: Option<u64>,
-    ) -> Result<PublishOutcome, StoreError> {
+    ) -> Result<LanePublish, StoreError> {
         let open = self.lanes.open(queue);
         let mut lane = self.usable_lane(queue, lane, open);
         // Bounded, since servers may accept and refuse writes in turn.
@@ -118,16 +118,16 @@ impl LanePublisher {
         jobs: &[NewJob],
         replaces: Option<JobId>,
         max_jobs: Option<u64>,
-    ) -> Result<PublishOutcome, StoreError> {
+    ) -> Result<LanePublish, StoreError> {
         match self
             .publish_in(queue, lane, jobs, replaces, max_jobs)
             .await?
         {
-            PublishOutcome::LaneClosed => self.lanes.refused(queue, lane),
+            LanePublish::LaneClosed => self.lanes.refused(queue, lane),
             outcome => return Ok(outcome),
         }
         match self.publish_in(queue, 0, jobs, replaces, max_jobs).await? {
-            PublishOutcome::LaneClosed => {
+            LanePublish::LaneClosed => {
                 Err(StoreError::Corrupt(format!("lane 0 of {queue} is closed")))
             }
             outcome => Ok(outcome),
@@ -141,7 +141,7 @@ impl LanePublisher {
         jobs: &[NewJob],
         replaces: Option<JobId>,
         max_jobs: Option<u64>,
-    ) -> Result<PublishOutcome, StoreError> {
+    ) -> Result<LanePublish, StoreError> {
         let store = &self.store;
         let share = self.lanes.share_of(queue, lane, max_jobs);
         let publish = store.try_publish(queue.lane(lane), jobs, replaces, share);

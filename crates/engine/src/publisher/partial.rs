@@ -1,7 +1,7 @@
 //! Publishing the items of a batch to a queue that may hold a limited number of jobs: as many items as it has room for.
 
 use tidegate_core::{NewJob, QueueKey};
-use tidegate_store::{PublishOutcome, PublishedJobs, StoreError};
+use tidegate_store::{LanePublish, PublishedJobs, StoreError};
 
 use super::LanePublisher;
 
@@ -15,8 +15,8 @@ impl LanePublisher {
         lane: u16,
         items: &[Vec<NewJob>],
         max_jobs: u64,
-    ) -> Vec<Result<PublishOutcome, StoreError>> {
-        let full = PublishOutcome::QueueFull { room: 0 };
+    ) -> Vec<Result<LanePublish, StoreError>> {
+        let full = LanePublish::QueueFull { room: 0 };
         let mut outcomes = vec![Ok(full); items.len()];
         let sizes: Vec<usize> = items.iter().map(Vec::len).collect();
         let mut left: Vec<usize> = (0..items.len()).collect();
@@ -26,10 +26,10 @@ impl LanePublisher {
             let jobs: Vec<NewJob> = chosen.iter().flat_map(|at| items[*at].clone()).collect();
             let published = self.publish(queue, lane, &jobs, None, Some(max_jobs));
             match published.await {
-                Ok(PublishOutcome::Stored(PublishedJobs { ids, receipt })) => {
+                Ok(LanePublish::Stored(PublishedJobs { ids, receipt })) => {
                     let mut ids = ids.into_iter();
                     for at in &chosen {
-                        outcomes[*at] = Ok(PublishOutcome::Stored(PublishedJobs {
+                        outcomes[*at] = Ok(LanePublish::Stored(PublishedJobs {
                             ids: ids.by_ref().take(sizes[*at]).collect(),
                             receipt: receipt.clone(),
                         }));
@@ -37,8 +37,8 @@ impl LanePublisher {
                     left.retain(|at| !chosen.contains(at));
                     chosen.clone_from(&left);
                 }
-                Ok(PublishOutcome::QueueFull { room }) => chosen = fitting(&chosen, &sizes, room),
-                Ok(PublishOutcome::LaneClosed) => break,
+                Ok(LanePublish::QueueFull { room }) => chosen = fitting(&chosen, &sizes, room),
+                Ok(LanePublish::LaneClosed) => break,
                 Err(error) => {
                     for at in &left {
                         outcomes[*at] = Err(error.clone());

@@ -153,8 +153,8 @@ impl ReleaseGuard {
             let age_ms = self.now_ms.saturating_sub(job.id.created_at_ms());
             Duration::from_millis(age_ms)
         });
-        if let Some(pool) = self.shared.pools.get(&self.source.pool) {
-            pool.deployment.figures.delivered(&self.source.queue, ages);
+        if let Some(state) = self.shared.pools.get(&self.source.pool) {
+            state.pool.metrics.delivered(&self.source.queue, ages);
         }
     }
 

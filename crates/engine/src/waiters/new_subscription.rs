@@ -9,35 +9,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_store::Store;
 use tokio::time::sleep;
 
 use super::poll::PolledLane;
 use super::shared::Shared;
-use crate::deployment::RedisDeployment;
+use crate::pool::Pool;
 
 /// The checks of the buckets are spread over this time at random. It delays a job whose doorbell was lost.
 const SPREAD: Duration = Duration::from_millis(200);
 
 impl Shared {
     /// Starts a check of these buckets: the queues that consumers wait for, and the jobs whose ends clients wait for.
-    pub(super) fn check_buckets(
-        self: &Arc<Self>,
-        pool: &Arc<str>,
-        deployment: &RedisDeployment,
-        buckets: BTreeSet<u16>,
-    ) {
-        let mut to_poll = self.awaited_in(pool, &deployment.store, &buckets);
-        let ends = deployment.ends.buckets();
+    pub(super) fn check_buckets(self: &Arc<Self>, pool: &Arc<Pool>, buckets: BTreeSet<u16>) {
+        let mut to_poll = self.awaited_in(pool, &buckets);
+        let ends = pool.ends.buckets();
         for bucket in ends.intersection(&buckets) {
             to_poll.entry(*bucket).or_default();
         }
-        let (shared, deployment) = (Arc::clone(self), deployment.clone());
+        let (shared, pool) = (Arc::clone(self), Arc::clone(pool));
         let checking = async move {
             let checks = to_poll.into_iter().map(async |(bucket, lanes)| {
                 sleep(SPREAD.mul_f64(rand::random())).await;
-                deployment.ends.check_bucket(bucket);
-                shared.poll(&deployment.store, bucket, &lanes).await;
+                pool.ends.check_bucket(bucket);
+                shared.poll(pool.store(), bucket, &lanes).await;
             });
             join_all(checks).await;
         };
@@ -46,20 +40,15 @@ impl Shared {
 
     /// The lanes in these buckets that consumers wait for, by bucket. A wait queue with a serve loop checks its lanes once
     /// more; one without consumers no longer relies on its registrations.
-    fn awaited_in(
-        &self,
-        pool: &Arc<str>,
-        store: &Store,
-        buckets: &BTreeSet<u16>,
-    ) -> BTreeMap<u16, Vec<PolledLane>> {
+    fn awaited_in(&self, pool: &Pool, buckets: &BTreeSet<u16>) -> BTreeMap<u16, Vec<PolledLane>> {
         let mut awaited: BTreeMap<u16, Vec<PolledLane>> = BTreeMap::new();
         let mut wait_queues = self.wait_queues.lock();
         let of_pool = wait_queues
             .by_source
             .iter_mut()
-            .filter(|(source, _)| source.pool == *pool);
+            .filter(|(source, _)| source.pool == pool.name);
         for (source, wait_queue) in of_pool {
-            let bucket_of = |lane| store.bucket_of(source.queue.lane(lane));
+            let bucket_of = |lane| pool.store().bucket_of(source.queue.lane(lane));
             let lanes: Vec<_> = wait_queue
                 .polled_lanes()
                 .map(|(lane, events)| (bucket_of(lane), lane, events))

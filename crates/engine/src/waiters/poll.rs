@@ -38,11 +38,11 @@ impl Shared {
         for turn in (0..TURNS).cycle() {
             turns.tick().await;
             for ((pool, bucket), lanes) in self.polled(turn) {
-                let Some(pool) = self.pools.get(&pool) else {
+                let Some(state) = self.pools.get(&pool) else {
                     continue;
                 };
                 // Each call is a task: a server that does not answer must not hold up the others.
-                let (shared, store) = (Arc::clone(self), pool.deployment.store.clone());
+                let (shared, store) = (Arc::clone(self), state.pool.store().clone());
                 let poll = async move {
                     shared.withdraw(bucket, &lanes.left).await;
                     shared.poll(&store, bucket, &lanes.awaited).await;
@@ -59,10 +59,10 @@ impl Shared {
         let left_since = Instant::now().checked_sub(self.poll_interval);
         let mut wait_queues = self.wait_queues.lock();
         wait_queues.by_source.retain(|source, wait_queue| {
-            let Some(pool) = self.pools.get(&source.pool) else {
+            let Some(state) = self.pools.get(&source.pool) else {
                 return true;
             };
-            let bucket_of = |lane| pool.deployment.store.bucket_of(source.queue.lane(lane));
+            let bucket_of = |lane| state.pool.store().bucket_of(source.queue.lane(lane));
             let place_of = |bucket| (Arc::clone(&source.pool), bucket);
             if wait_queue.is_parked() && wait_queue.len() > 0 {
                 for (lane, events) in wait_queue.polled_lanes() {

@@ -21,16 +21,16 @@ const LINES_PER_RETRY: usize = 16;
 
 impl Shared {
     /// Retries the failed calls of a pool until they succeed. Never returns; does nothing while no call has failed.
-    pub(super) async fn retry(self: &Arc<Self>, name: &Arc<str>, pool: &PoolState) {
+    pub(super) async fn retry(self: &Arc<Self>, state: &PoolState) {
         loop {
-            pool.retry.wait().await;
+            state.retry.wait().await;
             sleep(PAUSE_MIN + JITTER.mul_f64(rand::random())).await;
-            let lines_max = match pool.retry.take_recovered() {
+            let lines_max = match state.retry.take_recovered() {
                 true => usize::MAX,
                 false => LINES_PER_RETRY,
             };
-            if self.retry_lines(name, lines_max) {
-                pool.retry.failed();
+            if self.retry_lines(&state.pool.name, lines_max) {
+                state.retry.failed();
             }
         }
     }

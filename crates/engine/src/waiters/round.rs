@@ -12,8 +12,8 @@ use super::seat::Reservation;
 use super::shared::Shared;
 use super::source::Source;
 use super::wait_queue::{Deliveries, Round, WaitQueue};
-use crate::deployment::RedisDeployment;
 use crate::lanes::running_share_of;
+use crate::pool::Pool;
 use crate::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
 use crate::storage_failure::record_store_error;
 
@@ -31,12 +31,12 @@ impl Shared {
     /// Starts the serve loop of a wait queue. Must be called whenever a method of the wait queue returns that the
     /// caller must start it.
     pub(super) fn spawn_serve_loop(self: &Arc<Self>, source: Source) {
-        let Some(pool) = self.pools.get(&source.pool) else {
+        let Some(state) = self.pools.get(&source.pool) else {
             return;
         };
         let rounds = Rounds {
             shared: Arc::clone(self),
-            deployment: pool.deployment.clone(),
+            pool: Arc::clone(&state.pool),
             source,
         };
         spawn_serve_loop(Arc::new(rounds), Role::Leading);
@@ -46,7 +46,7 @@ impl Shared {
 /// The rounds of the wait queue of one source.
 struct Rounds {
     shared: Arc<Shared>,
-    deployment: RedisDeployment,
+    pool: Arc<Pool>,
     source: Source,
 }
 
@@ -90,7 +90,7 @@ impl ServedQueue for Rounds {
     }
 
     async fn call(&self, _lane: u16, round: Round) {
-        if self.deployment.policies.is_paused(&self.source.queue) {
+        if self.pool.policies.is_paused(&self.source.queue) {
             return self.find_nothing(round);
         }
         ROUNDS.inc();
@@ -100,11 +100,11 @@ impl ServedQueue for Rounds {
             registers: round.waits,
             max_running: self.max_running(round.lane),
         };
-        let store = &self.deployment.store;
+        let store = self.pool.store();
         match store.reserve_with(lane, &claims, options).await {
             Ok(reserved) => {
                 let jobs = reserved.jobs.iter().map(Vec::len).sum();
-                self.deployment.figures.reserved(jobs);
+                self.pool.metrics.reserved(jobs);
                 let lane = round.lane;
                 let surplus = self.deliver(round, reserved);
                 let jobs: Vec<_> = surplus.iter().flat_map(Reservation::leased).collect();
@@ -144,7 +144,7 @@ impl Rounds {
         let mut claims = claims.to_vec();
         let open = |claim: &&mut Claim| claim.lease == LeaseLength::AsConfigured;
         for claim in claims.iter_mut().filter(open) {
-            let policy = self.deployment.policies.policy(&self.source.queue);
+            let policy = self.pool.policies.policy(&self.source.queue);
             claim.lease = LeaseLength::OfJobOrMs(policy.lease_ms);
         }
         claims
@@ -152,9 +152,9 @@ impl Rounds {
 
     /// The number of jobs of a lane that may be leased; `None` = not limited.
     fn max_running(&self, lane: u16) -> Option<u64> {
-        let RedisDeployment {
+        let Pool {
             policies, lanes, ..
-        } = &self.deployment;
+        } = &*self.pool;
         let all = policies.max_running(&self.source.queue)?;
         Some(running_share_of(lane, lanes.open(&self.source.queue), all))
     }

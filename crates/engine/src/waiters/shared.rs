@@ -20,7 +20,7 @@ use super::check_share::CheckShares;
 use super::retry_signal::RetrySignal;
 use super::source::Source;
 use super::wait_queue::WaitQueue;
-use crate::deployment::RedisDeployment;
+use crate::pool::Pool;
 use crate::storage_failure::record_store_error;
 
 /// How long jobs that no consumer took are released again after a failure: as long as an outage of a failover may last.
@@ -53,10 +53,10 @@ pub(super) struct Shared {
     pub(super) runtime: Handle,
 }
 
-/// A Redis deployment, the number of its waiting consumers, and its retries.
+/// A pool, the number of its waiting consumers, and its retries.
 #[derive(Debug)]
 pub(super) struct PoolState {
-    pub(super) deployment: RedisDeployment,
+    pub(super) pool: Arc<Pool>,
     pub(super) waiting: IntGauge,
     pub(super) retry: RetrySignal,
 }
@@ -70,20 +70,17 @@ pub(super) struct WaitQueues {
 
 impl Shared {
     /// Creates the state, without any wait queue yet. Must be called inside a runtime.
-    pub(super) fn new(
-        deployments: &BTreeMap<Arc<str>, RedisDeployment>,
-        poll_interval: Duration,
-    ) -> Self {
-        let pool = |(name, deployment): (&Arc<str>, &RedisDeployment)| {
-            let pool = PoolState {
-                deployment: deployment.clone(),
+    pub(super) fn new(pools: &BTreeMap<Arc<str>, Arc<Pool>>, poll_interval: Duration) -> Self {
+        let state = |(name, pool): (&Arc<str>, &Arc<Pool>)| {
+            let state = PoolState {
+                pool: Arc::clone(pool),
                 waiting: WAITING.with_label_values(&[&**name]),
                 retry: RetrySignal::default(),
             };
-            (Arc::clone(name), pool)
+            (Arc::clone(name), state)
         };
         Self {
-            pools: deployments.iter().map(pool).collect(),
+            pools: pools.iter().map(state).collect(),
             poll_interval,
             wait_queues: Mutex::default(),
             check_shares: CheckShares::default(),
@@ -95,8 +92,8 @@ impl Shared {
 
     /// The number of lanes of a source to check.
     pub(super) fn lanes_of(&self, source: &Source) -> u16 {
-        let pool = self.pools.get(&source.pool);
-        pool.map_or(1, |pool| pool.deployment.lanes.used(&source.queue))
+        let state = self.pools.get(&source.pool);
+        state.map_or(1, |state| state.pool.lanes.used(&source.queue))
     }
 
     /// The servers with a call in flight for a source.
@@ -124,8 +121,8 @@ impl Shared {
         source: &Source,
         lanes: impl IntoIterator<Item = u16>,
     ) -> impl Iterator<Item = Arc<str>> {
-        let pool = self.pools.get(&source.pool);
-        let of_lane = move |lane| pool?.deployment.lanes.server_of(&source.queue, lane);
+        let state = self.pools.get(&source.pool);
+        let of_lane = move |lane| state?.pool.lanes.server_of(&source.queue, lane);
         lanes.into_iter().filter_map(of_lane)
     }
 
@@ -182,11 +179,11 @@ impl Shared {
 
     /// Passes the doorbells of lanes on to other processes, since no consumer of this one waits for the source any more.
     pub(super) fn pass_on(self: &Arc<Self>, source: &Source, lanes: &[u16]) {
-        let Some(pool) = self.pools.get(&source.pool) else {
+        let Some(state) = self.pools.get(&source.pool) else {
             return;
         };
         for lane in lanes {
-            let bucket = pool.deployment.store.bucket_of(source.queue.lane(*lane));
+            let bucket = state.pool.store().bucket_of(source.queue.lane(*lane));
             self.pass_on_in(bucket, source.clone());
         }
     }
@@ -211,10 +208,10 @@ impl Shared {
     /// meanwhile check them again: their rounds may have registered the process before that. Returns whether all calls
     /// succeeded; otherwise the registrations end with their period.
     pub(super) async fn withdraw(self: &Arc<Self>, bucket: u16, sources: &[Source]) -> bool {
-        let pool = sources
+        let state = sources
             .first()
             .and_then(|first| self.pools.get(&first.pool));
-        let Some(store) = pool.map(|pool| &pool.deployment.store) else {
+        let Some(store) = state.map(|state| state.pool.store()) else {
             return true;
         };
         let mut is_done = true;
@@ -232,11 +229,11 @@ impl Shared {
     pub(super) async fn withdraw_everywhere(self: &Arc<Self>) {
         let mut registered: HashMap<(Arc<str>, u16), Vec<Source>> = HashMap::default();
         for (source, wait_queue) in &mut self.wait_queues.lock().by_source {
-            let Some(pool) = self.pools.get(&source.pool) else {
+            let Some(state) = self.pools.get(&source.pool) else {
                 continue;
             };
             for lane in wait_queue.take_registrations() {
-                let bucket = pool.deployment.store.bucket_of(source.queue.lane(lane));
+                let bucket = state.pool.store().bucket_of(source.queue.lane(lane));
                 let sources = registered.entry((Arc::clone(&source.pool), bucket));
                 sources.or_default().push(source.clone());
             }
@@ -257,16 +254,19 @@ impl Shared {
         lane: Option<u16>,
         jobs: Vec<LeasedJob>,
     ) {
-        let Some(pool) = self.pools.get(&source.pool).filter(|_| !jobs.is_empty()) else {
+        let state = self.pools.get(&source.pool);
+        let Some(state) = state.filter(|_| !jobs.is_empty()) else {
             return;
         };
-        let RedisDeployment { store, figures, .. } = pool.deployment.clone();
-        let shared = Arc::clone(self);
+        let (shared, pool) = (Arc::clone(self), Arc::clone(&state.pool));
         let giving_back = async move {
             let newest_first: Vec<_> = jobs.into_iter().rev().collect();
             let (mut held, until) = (Some(lane), Instant::now() + RELEASE_LIMIT);
             loop {
-                let released = store.release_all(&source.queue, &newest_first, 0).await;
+                let released = pool
+                    .store()
+                    .release_all(&source.queue, &newest_first, 0)
+                    .await;
                 // Once: a later round may hold the lane when a repetition is answered.
                 match held.take() {
                     Some(lane) => shared.free(&source, lane),
@@ -276,7 +276,7 @@ impl Shared {
                 match released {
                     Ok(outcomes) => {
                         let done = outcomes.iter().filter(|it| **it == ReleaseOutcome::Done);
-                        return done.for_each(|_| figures.released());
+                        return done.for_each(|_| pool.metrics.released());
                     }
                     Err(error) => record_store_error(&error),
                 }

@@ -16,8 +16,8 @@ use super::shared::Shared;
 use super::slow::LOOK_IN_ORDER_MAX;
 use super::source::Source;
 use super::wake::wake;
-use crate::deployment::RedisDeployment;
 use crate::error::EngineError;
+use crate::pool::Pool;
 
 /// The waiting consumers of all pools. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -25,11 +25,8 @@ pub struct Waiters(Arc<Shared>);
 
 impl Waiters {
     /// Creates the wait queues of these pools. Must be called inside a runtime.
-    pub(crate) fn new(
-        deployments: &BTreeMap<Arc<str>, RedisDeployment>,
-        poll_interval: Duration,
-    ) -> Self {
-        Self(Arc::new(Shared::new(deployments, poll_interval)))
+    pub(crate) fn new(pools: &BTreeMap<Arc<str>, Arc<Pool>>, poll_interval: Duration) -> Self {
+        Self(Arc::new(Shared::new(pools, poll_interval)))
     }
 
     /// Consumes jobs from the first source that has some. If none has, waits for `patience`, never less unless the wait
@@ -159,8 +156,8 @@ impl Waiters {
         }
         drop(wait_queues);
         self.0.closed.cancel();
-        for pool in self.0.pools.values() {
-            pool.deployment.ends.closed.cancel();
+        for state in self.0.pools.values() {
+            state.pool.ends.closed.cancel();
         }
     }
 

@@ -8,12 +8,12 @@ use tidegate_store::Doorbell;
 
 use super::shared::Shared;
 use super::source::Source;
-use crate::deployment::RedisDeployment;
+use crate::pool::Pool;
 
 impl Shared {
     /// Rings wait queues on doorbells, until the runtime shuts down.
-    async fn listen(self: &Arc<Self>, pool: &Arc<str>, deployment: &RedisDeployment) {
-        let RedisDeployment { store, lanes, .. } = deployment;
+    async fn listen(self: &Arc<Self>, pool: &Arc<Pool>) {
+        let Pool { store, lanes, .. } = &**pool;
         let mut doorbells = store.doorbells();
         while let Some(doorbell) = doorbells.next().await {
             match doorbell {
@@ -24,13 +24,17 @@ impl Shared {
                         // The table has changed since it was read.
                         lanes.request_read();
                     }
-                    let pool = Arc::clone(pool);
+                    let pool = Arc::clone(&pool.name);
                     self.doorbell(Source { pool, queue }, bucket, lane);
                 }
-                Doorbell::Ended { bucket, number } => deployment.ends.ended(bucket, number),
+                Doorbell::Ended { bucket, number } => pool.ends.ended(bucket, number),
                 Doorbell::Resubscribed { buckets } => {
-                    tracing::debug!(%pool, buckets = buckets.len(), "listening for doorbells");
-                    self.check_buckets(pool, deployment, buckets);
+                    tracing::debug!(
+                        pool = &*pool.name,
+                        buckets = buckets.len(),
+                        "listening for doorbells"
+                    );
+                    self.check_buckets(pool, buckets);
                 }
             }
         }
@@ -52,15 +56,15 @@ impl Shared {
 
     /// Keeps the lane table current, rings the wait queues of all queues with several lanes after each change, and
     /// probes servers that are down. Never returns.
-    async fn follow_lanes(self: &Arc<Self>, pool: &Arc<str>, deployment: &RedisDeployment) {
-        let RedisDeployment {
+    async fn follow_lanes(self: &Arc<Self>, pool: &Pool) {
+        let Pool {
             lanes, publisher, ..
-        } = deployment;
+        } = pool;
         let ringing = async {
             loop {
                 lanes.changed().await;
                 for queue in lanes.queues() {
-                    let pool = Arc::clone(pool);
+                    let pool = Arc::clone(&pool.name);
                     self.ring(&Source { pool, queue }, None);
                 }
             }
@@ -70,12 +74,12 @@ impl Shared {
 
     /// Keeps the policies current, and rings the wait queues of queues that are no longer paused or may have more running
     /// jobs. Never returns.
-    async fn follow_policies(self: &Arc<Self>, pool: &Arc<str>, deployment: &RedisDeployment) {
-        let policies = &deployment.policies;
+    async fn follow_policies(self: &Arc<Self>, pool: &Pool) {
+        let policies = &pool.policies;
         let ringing = async {
             loop {
                 for queue in policies.unblocked().await {
-                    let pool = Arc::clone(pool);
+                    let pool = Arc::clone(&pool.name);
                     self.ring(&Source { pool, queue }, None);
                 }
             }
@@ -87,11 +91,11 @@ impl Shared {
 /// Rings wait queues. Each pool has one subscription and one retry loop, and one timer serves
 /// all polls, however many wait queues there are.
 pub(super) async fn wake(shared: &Arc<Shared>) {
-    let pools = || shared.pools.iter();
-    let listening = pools().map(|(name, pool)| shared.listen(name, &pool.deployment));
-    let following = pools().map(|(name, pool)| shared.follow_lanes(name, &pool.deployment));
-    let policies = pools().map(|(name, pool)| shared.follow_policies(name, &pool.deployment));
-    let retrying = pools().map(|(name, pool)| shared.retry(name, pool));
+    let pools = || shared.pools.values().map(|state| &state.pool);
+    let listening = pools().map(|pool| shared.listen(pool));
+    let following = pools().map(|pool| shared.follow_lanes(pool));
+    let policies = pools().map(|pool| shared.follow_policies(pool));
+    let retrying = shared.pools.values().map(|state| shared.retry(state));
     tokio::select! {
         _ = join_all(retrying) => {}
         _ = join_all(listening) => {}

@@ -52,10 +52,11 @@ pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};
 pub use peek::PeekedJob;
 pub use poll::POLL_QUEUES_MAX;
 pub use promote::{PromoteOutcome, Promoted};
-pub use publish::{PUBLISH_JOBS_MAX, PublishOutcome, PublishedJobs};
+pub use publish::{LanePublish, PUBLISH_JOBS_MAX, PublishedJobs};
 pub(crate) use publish_keyed::IDEMPOTENCY_MS_MAX;
 pub use publish_keyed::{
-    IdempotentRequest, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms,
+    IdempotentRequest, JobSnapshot, KeyedCall, KeyedPublish, PublishJob, PublishOutcome,
+    PublishReply,
 };
 pub use release::ReleaseOutcome;
 pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};

@@ -44,7 +44,7 @@ pub(super) struct PublishCall {
 /// The outcome of a publish that was not refused by Redis.
 #[derive(Debug, Clone)]
 #[must_use]
-pub enum PublishOutcome {
+pub enum LanePublish {
     /// All jobs are stored.
     Stored(PublishedJobs),
     /// The lane is closed. Nothing was stored.
@@ -56,7 +56,7 @@ pub enum PublishOutcome {
     },
 }
 
-impl PublishOutcome {
+impl LanePublish {
     /// The jobs, if they are stored.
     #[must_use]
     pub fn stored(self) -> Option<PublishedJobs> {
@@ -101,7 +101,7 @@ impl Store {
         jobs: &[NewJob],
         replaces: Option<JobId>,
         max_jobs: Option<u64>,
-    ) -> Result<PublishOutcome, StoreError> {
+    ) -> Result<LanePublish, StoreError> {
         if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
             return Err(InvalidJob::BatchSize(jobs.len()).into());
         }
@@ -133,10 +133,10 @@ impl Store {
             .send_publish(call, uploads.commands, bytes, bucket)
             .await?;
         match reply.token() {
-            "closed" => return Ok(PublishOutcome::LaneClosed),
+            "closed" => return Ok(LanePublish::LaneClosed),
             "full" => {
                 let room = reply.count()?;
-                return Ok(PublishOutcome::QueueFull { room });
+                return Ok(LanePublish::QueueFull { room });
             }
             _ => {}
         }
@@ -152,7 +152,7 @@ impl Store {
         }
         let ids = numbers.into_iter().zip(nonces);
         let ids = ids.map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce));
-        Ok(PublishOutcome::Stored(PublishedJobs {
+        Ok(LanePublish::Stored(PublishedJobs {
             ids: ids.collect(),
             receipt,
         }))

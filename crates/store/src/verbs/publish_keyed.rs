@@ -24,9 +24,9 @@ pub struct IdempotentRequest {
     pub request: u64,
 }
 
-/// A job to be published with a key, or with an idempotency key.
+/// A job to be published, perhaps with a key or an idempotency key.
 #[derive(Debug, Clone)]
-pub struct KeyedJob {
+pub struct PublishJob {
     /// The job. The hash of its key, if it has one, is in its native options.
     pub job: NewJob,
     /// What happens to a job with the same key. Without a key it has no meaning.
@@ -35,7 +35,24 @@ pub struct KeyedJob {
     pub idempotency: Option<IdempotentRequest>,
 }
 
-impl KeyedJob {
+impl From<NewJob> for PublishJob {
+    /// A job without a key.
+    fn from(job: NewJob) -> Self {
+        Self {
+            job,
+            if_exists: IfExists::default(),
+            idempotency: None,
+        }
+    }
+}
+
+impl PublishJob {
+    /// Whether it has a key or an idempotency key.
+    #[must_use]
+    pub fn is_keyed(&self) -> bool {
+        self.idempotency.is_some() || self.key().is_some()
+    }
+
     /// The hash of its key, if it has one.
     #[must_use]
     pub fn key(&self) -> Option<KeyHash> {
@@ -44,9 +61,9 @@ impl KeyedJob {
     }
 }
 
-/// What became of a job that was published with a key.
+/// What became of a job that was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyedOutcome {
+pub enum PublishOutcome {
     /// It is stored as a new job.
     Created,
     /// There is a job with its key, which stays as it is.
@@ -69,7 +86,7 @@ pub enum KeyedOutcome {
     QueueClosed,
 }
 
-impl KeyedOutcome {
+impl PublishOutcome {
     /// The outcome with this number in the contract of the script.
     pub(super) fn from_number(number: u64) -> Result<Self, StoreError> {
         Ok(match number {
@@ -102,16 +119,16 @@ impl KeyedOutcome {
 
 /// The result of publishing a job with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyedResult {
+pub struct PublishReply {
     /// What became of it.
-    pub outcome: KeyedOutcome,
+    pub outcome: PublishOutcome,
     /// The job; `None` if it was refused.
-    pub job: Option<KeyedJobState>,
+    pub job: Option<JobSnapshot>,
 }
 
 /// A job after it was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyedJobState {
+pub struct JobSnapshot {
     /// Its id.
     pub id: JobId,
     /// The state it is in; `None` if a repeated request stands for a job that is gone.
@@ -123,7 +140,7 @@ pub struct KeyedJobState {
 
 /// How jobs with keys are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyedTerms {
+pub struct KeyedCall {
     /// Maximum number of jobs of the queue, except for those that are done; `None` = not limited.
     pub max_jobs: Option<u64>,
     /// Whether the queue takes no jobs: only repeated requests are answered.
@@ -140,7 +157,7 @@ pub enum KeyedPublish {
     /// The result of each job, in order.
     Done {
         /// The results.
-        results: Vec<KeyedResult>,
+        results: Vec<PublishReply>,
         /// For [`Store::until_durable`].
         receipt: Receipt,
     },
@@ -149,11 +166,11 @@ pub enum KeyedPublish {
         /// The index of the first such job.
         index: usize,
         /// Why it was refused.
-        outcome: KeyedOutcome,
+        outcome: PublishOutcome,
     },
 }
 
-impl KeyedTerms {
+impl KeyedCall {
     /// The argument `max_jobs`.
     fn room(&self) -> String {
         match self.max_jobs {
@@ -173,8 +190,8 @@ impl Store {
     pub async fn publish_keyed(
         &self,
         queue: &QueueKey,
-        jobs: Vec<KeyedJob>,
-        terms: KeyedTerms,
+        jobs: Vec<PublishJob>,
+        keyed_call: KeyedCall,
     ) -> Result<KeyedPublish, StoreError> {
         if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
             return Err(InvalidJob::BatchSize(jobs.len()).into());
@@ -182,7 +199,7 @@ impl Store {
         for job in &jobs {
             job.job.check()?;
         }
-        let nonce = |job: &KeyedJob| job.key().map_or_else(rand::random, |key| key.nonce());
+        let nonce = |job: &PublishJob| job.key().map_or_else(rand::random, |key| key.nonce());
         let nonces: Vec<u16> = jobs.iter().map(nonce).collect();
         let options: Vec<(&str, Vec<u8>)> = jobs.iter().map(options_of).collect();
         let jobs: Vec<NewJob> = jobs.into_iter().map(|job| job.job).collect();
@@ -194,9 +211,9 @@ impl Store {
         } = self.encode_call(&jobs, &nonces, bucket).await?;
         let call = self
             .call_on_queue(&PUBLISH_KEYED, queue, bucket)
-            .arg(terms.room())
-            .arg(terms.idempotency_window_ms.max(1))
-            .arg(u8::from(terms.atomic))
+            .arg(keyed_call.room())
+            .arg(keyed_call.idempotency_window_ms.max(1))
+            .arg(u8::from(keyed_call.atomic))
             .arg(uploads.name)
             .arg(self.max_queues());
         let call = records.into_iter().zip(options).fold(
@@ -214,7 +231,7 @@ impl Store {
         match reply.token() {
             "refused" => Ok(KeyedPublish::Refused {
                 index: usize::try_from(reply.count()?).unwrap_or(usize::MAX),
-                outcome: KeyedOutcome::from_number(reply.count()?)?,
+                outcome: PublishOutcome::from_number(reply.count()?)?,
             }),
             "closed" => Err(StoreError::corrupt("the first lane is closed")),
             _ => {
@@ -228,7 +245,7 @@ impl Store {
 }
 
 /// The arguments `if_exists` and `repeat` of a job.
-fn options_of(job: &KeyedJob) -> (&'static str, Vec<u8>) {
+fn options_of(job: &PublishJob) -> (&'static str, Vec<u8>) {
     let if_exists = job.key().map_or("", |_| job.if_exists.as_str());
     let idempotency = job.idempotency.map(|it| {
         let mut bytes = it.key.0.to_vec();
@@ -239,7 +256,7 @@ fn options_of(job: &KeyedJob) -> (&'static str, Vec<u8>) {
 }
 
 /// The result of each job of a call, as the script returns them: 22 bytes each.
-fn results(bytes: &[u8], jobs: usize, bucket: u16) -> Result<Vec<KeyedResult>, StoreError> {
+fn results(bytes: &[u8], jobs: usize, bucket: u16) -> Result<Vec<PublishReply>, StoreError> {
     if bytes.len() != jobs * RESULT_BYTES {
         let error = format!("script returned {} bytes for {jobs} jobs", bytes.len());
         return Err(StoreError::corrupt(error));
@@ -248,18 +265,18 @@ fn results(bytes: &[u8], jobs: usize, bucket: u16) -> Result<Vec<KeyedResult>, S
     results.map(|bytes| result(bytes, bucket)).collect()
 }
 
-fn result(mut bytes: &[u8], bucket: u16) -> Result<KeyedResult, StoreError> {
-    let outcome = KeyedOutcome::from_number(bytes.get_u8().into())?;
+fn result(mut bytes: &[u8], bucket: u16) -> Result<PublishReply, StoreError> {
+    let outcome = PublishOutcome::from_number(bytes.get_u8().into())?;
     let (number, created_ms, nonce) = (bytes.get_uint(6), bytes.get_uint(6), bytes.get_u16());
     let state = match bytes.get_u8() {
         0 => None,
         state => Some(crate::reply::state(state.into())?),
     };
     let run_at_ms = Some(bytes.get_uint(6)).filter(|at| *at > 0);
-    let job = (!outcome.is_refusal()).then_some(KeyedJobState {
+    let job = (!outcome.is_refusal()).then_some(JobSnapshot {
         id: JobId::new(created_ms, bucket, number, nonce),
         state,
         run_at_ms,
     });
-    Ok(KeyedResult { outcome, job })
+    Ok(PublishReply { outcome, job })
 }

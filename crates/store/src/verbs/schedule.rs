@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::codec::{NewRecord, encode_new_job};
 use tidegate_core::{IfExists, KeyHash, NewJob, QueueKey};
 
-use super::publish_keyed::KeyedOutcome;
+use super::publish_keyed::PublishOutcome;
 use crate::error::StoreError;
 use crate::schedules::{ScheduleDefinition, ScheduleKey};
 use crate::script::{LazyScript, script};
@@ -95,7 +95,7 @@ impl TickPublish<'_> {
 #[must_use]
 pub enum TickOutcome {
     /// A job was published, or the one with its key stays.
-    Published(KeyedOutcome),
+    Published(PublishOutcome),
     /// No job was published.
     LeftOut,
     /// The tick or the definition have changed. Nothing changed.
@@ -380,7 +380,7 @@ impl Store {
             published.outcomes.push(match reply.count()? {
                 0 => TickOutcome::LeftOut,
                 MOVED => TickOutcome::Moved,
-                outcome => TickOutcome::Published(KeyedOutcome::from_number(outcome)?),
+                outcome => TickOutcome::Published(PublishOutcome::from_number(outcome)?),
             });
         }
         Ok(())

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use tidegate_core::{IfExists, JobId, JobState};
 use tidegate_store::{
-    AckOutcome, CancelOutcome, ChangeOutcome, FailOutcome, KeyedOutcome, KeyedResult, LeasedJob,
-    PromoteOutcome, ReleaseOutcome, TouchOutcome,
+    AckOutcome, CancelOutcome, ChangeOutcome, FailOutcome, LeasedJob, PromoteOutcome,
+    PublishOutcome, PublishReply, ReleaseOutcome, TouchOutcome,
 };
 
 use crate::fixture::LOSSES_MAX;
@@ -122,23 +122,23 @@ impl OrderJudge {
         if_exists: IfExists,
         version: u64,
         due_ms: u64,
-        result: KeyedResult,
+        result: PublishReply,
     ) {
         let id = result.job.expect("nothing is refused").id;
         let state = self.state();
         let is_replaced = if_exists == IfExists::Replace;
         let cancels = self.job.as_ref().is_some_and(|job| job.cancel_requested);
         let expected = match state {
-            None => KeyedOutcome::Created,
-            Some(JobState::Done) if is_replaced => KeyedOutcome::Created,
-            Some(JobState::Dead) => KeyedOutcome::Revived,
-            Some(JobState::Leased) if is_replaced || cancels => KeyedOutcome::Rerun,
-            Some(_) if !is_replaced => KeyedOutcome::Exists,
-            Some(_) => KeyedOutcome::Replaced,
+            None => PublishOutcome::Created,
+            Some(JobState::Done) if is_replaced => PublishOutcome::Created,
+            Some(JobState::Dead) => PublishOutcome::Revived,
+            Some(JobState::Leased) if is_replaced || cancels => PublishOutcome::Rerun,
+            Some(_) if !is_replaced => PublishOutcome::Exists,
+            Some(_) => PublishOutcome::Replaced,
         };
         assert_eq!(result.outcome, expected, "{self:?}");
         match expected {
-            KeyedOutcome::Created => {
+            PublishOutcome::Created => {
                 assert!(!self.ended.contains(&id), "{id} was used before");
                 self.job = Some(JudgedJob {
                     id,
@@ -153,11 +153,11 @@ impl OrderJudge {
                 });
                 self.wait_until(due_ms);
             }
-            KeyedOutcome::Rerun => {
+            PublishOutcome::Rerun => {
                 let job = self.job();
                 (job.waiting, job.cancel_requested) = (Some((version, due_ms)), false);
             }
-            KeyedOutcome::Exists => {}
+            PublishOutcome::Exists => {}
             _ => {
                 let job = self.job();
                 (job.version, job.failures, job.losses) = (version, 0, 0);

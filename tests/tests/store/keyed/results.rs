@@ -22,7 +22,7 @@ fn result(body: &str) -> Option<NewResult> {
 }
 
 impl StoreFixture {
-    fn awaited(&self, key: &str, if_exists: IfExists, body: &str) -> KeyedJob {
+    fn awaited(&self, key: &str, if_exists: IfExists, body: &str) -> PublishJob {
         let mut keyed = self.keyed(key, if_exists, body, 0);
         keyed.job.native.as_mut().unwrap().is_awaited = true;
         keyed
@@ -178,11 +178,11 @@ async fn who_waits_for_a_key_waits_for_its_newest_version() {
             .await,
     );
     let joined = f.publish_keyed(START, f.awaited("a", IfExists::Keep, "-"));
-    assert_eq!(joined.await.outcome, KeyedOutcome::Exists);
+    assert_eq!(joined.await.outcome, PublishOutcome::Exists);
     let (leased, _) = f.lease_one(START).await;
     let replaced = f.keyed("a", IfExists::Replace, "2", 0);
     let replaced = f.publish_keyed(START, replaced).await;
-    assert_eq!(replaced.outcome, KeyedOutcome::Rerun);
+    assert_eq!(replaced.outcome, PublishOutcome::Rerun);
     let acked = f.ack_with(START, &[(leased, result("first"))], 0).await;
     assert!(
         matches!(acked[0], (AckOutcome::Rerun { .. }, false)),
@@ -209,11 +209,11 @@ async fn who_repeats_a_request_may_wait_for_its_end() {
     // Its job may be done before the client looks.
     keyed.job.native.as_mut().unwrap().is_awaited = true;
     let repeated = f.publish_keyed(START, keyed.clone()).await;
-    assert_eq!(repeated.outcome, KeyedOutcome::Replayed);
+    assert_eq!(repeated.outcome, PublishOutcome::Replayed);
     let _ = f.ack_with(START, &[(leased, result("r"))], 0).await;
     assert_eq!(f.result_text(START + AWAITED_MS - 1, id).await, "r");
     let repeated = f.publish_keyed(START, keyed).await;
-    assert_eq!(repeated.outcome, KeyedOutcome::Replayed);
+    assert_eq!(repeated.outcome, PublishOutcome::Replayed);
     assert_eq!(f.end(START + AWAITED_MS, id).await, JobEnd::AlreadyGone);
 }
 

@@ -7,7 +7,7 @@ use tidegate_core::{Failures, IfExists, IfRunning, JobState, RetryPolicy};
 use tidegate_core::{RetryDelays, RetrySteps};
 use tidegate_store::{
     AfterFailure, CancelOutcome, ChangeOutcome, Claim, FailOutcome, FailRequest, FailureEffect,
-    JobChange, KeyedJob, KeyedOutcome, KeyedPublish, KeyedTerms, LeaseLength, LeasedJob, NewDue,
+    JobChange, KeyedCall, KeyedPublish, LeaseLength, LeasedJob, NewDue, PublishJob, PublishOutcome,
     ReleaseOutcome, TouchOutcome,
 };
 
@@ -28,7 +28,11 @@ fn policy() -> RetryPolicy {
 
 impl StoreFixture {
     /// Publishes a job with the key `a`; `options` may change it.
-    async fn publish_a(&self, now_ms: u64, options: impl FnOnce(&mut KeyedJob)) -> KeyedOutcome {
+    async fn publish_a(
+        &self,
+        now_ms: u64,
+        options: impl FnOnce(&mut PublishJob),
+    ) -> PublishOutcome {
         let mut job = self.keyed("a", IfExists::Replace, "x", 0);
         options(&mut job);
         self.publish_keyed(now_ms, job).await.outcome
@@ -54,7 +58,7 @@ impl StoreFixture {
         steps: RetrySteps,
         jitter_permille: u16,
     ) -> Vec<u64> {
-        let options = |new: &mut KeyedJob| {
+        let options = |new: &mut PublishJob| {
             let extension = &mut new.job.native.as_mut().unwrap().extension;
             extension.max_attempts = Some(100);
             // It is behind the delays in the record.
@@ -153,11 +157,11 @@ async fn a_dead_job_is_revived_with_new_counters_and_its_attempts_continue() {
         })
         .await
     };
-    assert_eq!(publish().await, KeyedOutcome::Created);
+    assert_eq!(publish().await, PublishOutcome::Created);
     let (first, _) = f.lease_one(START).await;
     let failed = f.fail(START, first, AfterFailure::RetryAsConfigured).await;
     assert_eq!(failed, FailOutcome::Dead);
-    assert_eq!(publish().await, KeyedOutcome::Revived);
+    assert_eq!(publish().await, PublishOutcome::Revived);
     assert_eq!(f.failures(START).await, (JobState::Ready, counted(0, 0)));
     let (second, _) = f.lease_one(START).await;
     assert_eq!((second.id, second.attempt), (first.id, 2));
@@ -245,8 +249,8 @@ async fn a_limit_to_start_moves_with_the_due_time_and_ends_with_the_start() {
 #[tokio::test]
 async fn a_full_queue_takes_new_versions_of_unfinished_jobs_only() {
     let f = fixture().await;
-    let publish = async |jobs: Vec<KeyedJob>, atomic| {
-        let terms = KeyedTerms {
+    let publish = async |jobs: Vec<PublishJob>, atomic| {
+        let terms = KeyedCall {
             max_jobs: Some(1),
             atomic,
             ..TERMS
@@ -262,15 +266,15 @@ async fn a_full_queue_takes_new_versions_of_unfinished_jobs_only() {
     f.publish_a(START, |_| {}).await;
     let (leased, _) = f.lease_one(START).await;
     let _ = f.ack_leased(START, leased, 60_000).await;
-    assert_eq!(outcome(replace("b")).await, KeyedOutcome::Created);
-    assert_eq!(outcome(replace("b")).await, KeyedOutcome::Replaced);
-    assert_eq!(outcome(replace("a")).await, KeyedOutcome::QueueFull);
-    assert_eq!(outcome(keep("a")).await, KeyedOutcome::Exists);
+    assert_eq!(outcome(replace("b")).await, PublishOutcome::Created);
+    assert_eq!(outcome(replace("b")).await, PublishOutcome::Replaced);
+    assert_eq!(outcome(replace("a")).await, PublishOutcome::QueueFull);
+    assert_eq!(outcome(keep("a")).await, PublishOutcome::Exists);
     let both = publish(vec![keep("a"), replace("a")], true).await;
     let KeyedPublish::Refused { index, outcome } = both else {
         panic!("a part of an atomic call: {both:?}")
     };
-    assert_eq!((index, outcome), (1, KeyedOutcome::QueueFull));
+    assert_eq!((index, outcome), (1, PublishOutcome::QueueFull));
 }
 
 #[tokio::test]
@@ -284,7 +288,7 @@ async fn a_job_that_has_lost_its_key_does_not_free_that_of_another() {
     delete.arg(&key.0[..]).exec(&mut f.connection()).unwrap();
     let job = f.keyed("a", IfExists::Keep, "2", 0);
     let second = f.publish_keyed(START, job).await;
-    assert_eq!(second.outcome, KeyedOutcome::Created);
+    assert_eq!(second.outcome, PublishOutcome::Created);
     let _ = f.ack_leased(START, leased, 0).await;
     let store = f.store.at(START);
     let peeked = store.peek_job(&f.queue, key).await.unwrap();
@@ -301,7 +305,7 @@ async fn a_revoked_job_is_gone_with_its_waiting_version_and_history() {
     let _ = f.fail(START, leased, AfterFailure::RetryInMs(0)).await;
     let (leased, _) = f.lease_one(START).await;
     let waiting = f.publish_a(START, |new| new.job.body = body.clone()).await;
-    assert_eq!(waiting, KeyedOutcome::Rerun);
+    assert_eq!(waiting, PublishOutcome::Rerun);
     let store = f.store.at(START);
     let revoked = store.cancel(&f.queue, f.key("a"), IfRunning::Revoke).await;
     let (id, was) = (leased.id, JobState::Leased);

@@ -2,7 +2,7 @@
 
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob, RecordExtension};
 use tidegate_store::{
-    IdempotentRequest, JobReference, KeyedJob, KeyedOutcome, KeyedPublish, KeyedTerms,
+    IdempotentRequest, JobReference, KeyedCall, KeyedPublish, LanePublish, PublishJob,
     PublishOutcome,
 };
 
@@ -96,7 +96,7 @@ impl NativeRun<'_> {
         if (room.max(0).cast_unsigned() as usize) < jobs.len() {
             let expected = room.max(0).cast_unsigned();
             assert!(
-                matches!(published, PublishOutcome::QueueFull { room } if room == expected),
+                matches!(published, LanePublish::QueueFull { room } if room == expected),
                 "{published:?}, room for {expected}"
             );
             return;
@@ -122,7 +122,7 @@ impl NativeRun<'_> {
         for spec in specs {
             let version = self.version(queue, spec, true);
             let text = |key| format!("request-{key}");
-            jobs.push(KeyedJob {
+            jobs.push(PublishJob {
                 job: self.new_job(spec, &version, None),
                 if_exists: spec.if_exists,
                 idempotency: spec.request.map(|(key, request)| IdempotentRequest {
@@ -176,7 +176,7 @@ impl NativeRun<'_> {
             let live = model.filter(|job| !job.is_expired(now_ms));
             let shown = result.job.and_then(|job| Some((job.state?, job.run_at_ms)));
             let run_at_ms = |job: &ModelJob| match job.state {
-                _ if outcome == KeyedOutcome::Rerun => job.next.as_ref().map(|next| next.due_ms),
+                _ if outcome == PublishOutcome::Rerun => job.next.as_ref().map(|next| next.due_ms),
                 JobState::Leased | JobState::Done => None,
                 _ => Some(job.version.due_ms),
             };
@@ -186,8 +186,8 @@ impl NativeRun<'_> {
     }
 }
 
-const fn terms(max_jobs: Option<u64>, atomic: bool) -> KeyedTerms {
-    KeyedTerms {
+const fn terms(max_jobs: Option<u64>, atomic: bool) -> KeyedCall {
+    KeyedCall {
         max_jobs,
         is_closed: false,
         idempotency_window_ms: WINDOW_MS,

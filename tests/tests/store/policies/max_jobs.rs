@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_store::{Claim, PublishOutcome};
+use tidegate_store::{Claim, LanePublish};
 use tidegate_testkit::consistency;
 
 use crate::fixture::{StoreFixture, all_queues, delayed, fixture, job};
@@ -15,9 +15,9 @@ async fn publish(f: &StoreFixture, jobs: usize, max_jobs: u64) -> Result<usize, 
         .await
         .unwrap()
     {
-        PublishOutcome::Stored(published) => Ok(published.ids.len()),
-        PublishOutcome::QueueFull { room } => Err(room),
-        PublishOutcome::LaneClosed => panic!("the lane is closed"),
+        LanePublish::Stored(published) => Ok(published.ids.len()),
+        LanePublish::QueueFull { room } => Err(room),
+        LanePublish::LaneClosed => panic!("the lane is closed"),
     }
 }
 
@@ -79,7 +79,7 @@ async fn a_full_queue_takes_a_job_in_the_place_of_another() {
         .await
         .unwrap();
     assert!(
-        matches!(refused, PublishOutcome::QueueFull { room: 0 }),
+        matches!(refused, LanePublish::QueueFull { room: 0 }),
         "{refused:?}"
     );
     assert_eq!(f.counts().await, [0, 1, 0, 0]);

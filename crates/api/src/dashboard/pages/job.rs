@@ -231,7 +231,7 @@ fn changed(form: &SubmittedForm) -> Result<ChangeBody, PageError> {
 }
 
 async fn cancel(
-    pool: &Pool,
+    pool: &Arc<Pool>,
     queue: &QueueKey,
     id: JobId,
     if_running: IfRunning,

@@ -1,7 +1,7 @@
 //! The outcome of each job that is published with a key or an idempotency key.
 
 use tidegate_core::{IfExists, JobId, JobState, KeyHash};
-use tidegate_store::KeyedOutcome;
+use tidegate_store::PublishOutcome;
 
 use super::{JobVersion, ModelJob, NativeModel};
 
@@ -28,7 +28,7 @@ pub(in super::super) struct PlannedJob {
 }
 
 /// What becomes of a job: the outcome, and the id of its job unless it was refused or created.
-type Planned = (KeyedOutcome, Option<JobId>);
+type Planned = (PublishOutcome, Option<JobId>);
 
 impl NativeModel {
     /// How many more jobs a queue may have. Expired jobs count until they are deleted, jobs that are done do not.
@@ -53,12 +53,12 @@ impl NativeModel {
             return None;
         }
         if first.request != request {
-            return Some((KeyedOutcome::KeyReused, None));
+            return Some((PublishOutcome::KeyReused, None));
         }
         if let Some((_, first)) = self.live(queue, first.id.into()) {
             first.await_end(job.is_awaited);
         }
-        Some((KeyedOutcome::Replayed, Some(first.id)))
+        Some((PublishOutcome::Replayed, Some(first.id)))
     }
 
     /// Publishes one job; `created` is the id that it has if it is new. Returns what becomes of it.
@@ -77,14 +77,14 @@ impl NativeModel {
             .and_then(|key| self.existing(queue, key, job.if_exists));
         let planned = match existing {
             Some(id) => self.publish_existing(id, job),
-            None if *room < 1 => (KeyedOutcome::QueueFull, None),
+            None if *room < 1 => (PublishOutcome::QueueFull, None),
             None => {
                 *room -= 1;
                 let old = job.key.and_then(|key| self.named(queue, key.into()));
                 old.into_iter().for_each(|old| self.make_way(old));
                 let id = created();
                 self.create(queue, id, &job.version, None, job.is_awaited);
-                (KeyedOutcome::Created, Some(id))
+                (PublishOutcome::Created, Some(id))
             }
         };
         if let ((key, request), Some(id)) = (job.request.unwrap_or_default(), planned.1)
@@ -149,17 +149,17 @@ impl NativeModel {
         let version = planned.version.clone();
         let is_running = job.state == JobState::Leased;
         let outcome = match planned.if_exists {
-            _ if job.state == JobState::Dead => KeyedOutcome::Revived,
-            IfExists::Reject => return (KeyedOutcome::KeyTaken, None),
-            IfExists::Replace if is_running => KeyedOutcome::Rerun,
-            IfExists::Keep if is_running && job.cancel_requested => KeyedOutcome::Rerun,
+            _ if job.state == JobState::Dead => PublishOutcome::Revived,
+            IfExists::Reject => return (PublishOutcome::KeyTaken, None),
+            IfExists::Replace if is_running => PublishOutcome::Rerun,
+            IfExists::Keep if is_running && job.cancel_requested => PublishOutcome::Rerun,
             IfExists::Keep => {
                 job.await_end(planned.is_awaited);
-                return (KeyedOutcome::Exists, Some(id));
+                return (PublishOutcome::Exists, Some(id));
             }
-            IfExists::Replace => KeyedOutcome::Replaced,
+            IfExists::Replace => PublishOutcome::Replaced,
         };
-        if outcome == KeyedOutcome::Rerun {
+        if outcome == PublishOutcome::Rerun {
             (job.next, job.cancel_requested) = (Some(version), false);
         } else {
             job.start(version, now_ms);

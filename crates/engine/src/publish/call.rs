@@ -1,0 +1,252 @@
+//! Publishing in one deployment: with others in a batch, or in a call of its own.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tidegate_core::{Durability, JobId, JobState, NewJob, QueueKey};
+use tidegate_store::{
+    ConnectError, KeyedCall, KeyedPublish, LanePublish, PublishJob, PublishOutcome, PublishReply,
+    PublishedJobs, Receipt,
+};
+
+use super::{Publish, Published, StoredJob};
+use crate::batcher::{PublishItem, SinglePublishItem, keyed_call};
+use crate::durability::DurabilityTarget;
+use crate::error::EngineError;
+use crate::pool::Pool;
+use crate::size::PublishSize;
+
+/// A publish with more bytes of bodies and attributes has its own call, as it would delay the others in a batch.
+const BATCHED_BYTES_MAX: usize = 16 * 1024;
+
+impl Pool {
+    /// Publishes in this deployment.
+    pub(super) async fn publish_here(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: Publish,
+    ) -> Result<Published, EngineError> {
+        if publish.jobs.iter().any(PublishJob::is_keyed) {
+            return self.publish_keyed(queue, publish).await;
+        }
+        let may_be_split = !publish.atomic && publish.jobs.len() > 1;
+        if may_be_split && self.policies.max_jobs(queue).is_some() {
+            return Box::pin(self.publish_each(queue, publish)).await;
+        }
+        self.publish_unkeyed(queue, publish).await
+    }
+
+    /// Publishes jobs without keys to a queue that may have room for a part of them only. They share calls to Redis
+    /// nevertheless.
+    async fn publish_each(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: Publish,
+    ) -> Result<Published, EngineError> {
+        let mut reached = Ok(publish.durability.durability);
+        let publishing = publish.jobs.into_iter().map(|job| {
+            let one = Publish::one(job, publish.durability);
+            self.publish_unkeyed(queue, one)
+        });
+        let published = join_all(publishing).await;
+        let jobs = published.into_iter().map(|published| {
+            let published = published?;
+            if published.durability.is_err() {
+                reached.clone_from(&published.durability);
+            }
+            published.first()
+        });
+        let jobs = jobs.collect();
+        Ok(Published {
+            jobs,
+            durability: reached,
+        })
+    }
+
+    async fn publish_unkeyed(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: Publish,
+    ) -> Result<Published, EngineError> {
+        let Publish {
+            jobs,
+            replaces,
+            durability: target,
+            ..
+        } = publish;
+        let jobs: Vec<NewJob> = jobs.into_iter().map(|job| job.job).collect();
+        let size = PublishSize::of(&jobs);
+        let room = self.backlog.take(size)?;
+        self.prepare_durability(target).await?;
+        let due_times: Vec<_> = jobs
+            .iter()
+            .map(|job| (job.delay_ms, job.run_at_ms()))
+            .collect();
+        let new = PublishItem { jobs, room };
+        let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
+            let lane = self.publisher.lane_for(queue, replaces);
+            let key = (queue.clone(), self.lanes.server_of(queue, lane));
+            let item = SinglePublishItem {
+                new,
+                replaces,
+                lane,
+            };
+            self.publishing_alone.submit(self, &key, item).await
+        } else {
+            let published = self.publishing.submit(self, queue, new).await;
+            published.and_then(|outcome| outcome)
+        };
+        let published = published.map_err(EngineError::of_publish)?;
+        let LanePublish::Stored(PublishedJobs { ids, receipt }) = published else {
+            return Err(EngineError::QueueFull);
+        };
+        let jobs = ids.iter().zip(due_times);
+        let jobs = jobs.map(|(id, due)| Ok(created(*id, due))).collect();
+        let published = self.published(queue, jobs, receipt, target).await;
+        let is_elsewhere = |replaced: &JobId| ids.iter().all(|id| id.bucket() != replaced.bucket());
+        if let (Some(replaced), Ok(_)) = (replaces.filter(is_elsewhere), &published.durability) {
+            // The jobs are in another lane, as its lane is closed: it could not be deleted in the same step.
+            let _ = Box::pin(self.store.ack(queue, replaced, None)).await?;
+        }
+        Ok(published)
+    }
+
+    async fn publish_keyed(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: Publish,
+    ) -> Result<Published, EngineError> {
+        let size = size_of(&publish.jobs);
+        if publish.atomic || size.bytes > BATCHED_BYTES_MAX {
+            let call = self.keyed_call(queue, publish.atomic);
+            return Box::pin(self.publish_keyed_alone(queue, publish, call)).await;
+        }
+        let room = self.backlog.take(size)?;
+        self.prepare_durability(publish.durability).await?;
+        let item = PublishItem {
+            jobs: publish.jobs,
+            room,
+        };
+        let replies = self.publishing_keyed.submit(self, queue, item).await;
+        let (replies, receipt) = replies.map_err(EngineError::of_publish)?;
+        let jobs = replies.into_iter().map(stored).collect();
+        Ok(self
+            .published(queue, jobs, receipt, publish.durability)
+            .await)
+    }
+
+    /// Publishes jobs with keys in a call of their own.
+    pub(super) async fn publish_keyed_alone(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: Publish,
+        call: KeyedCall,
+    ) -> Result<Published, EngineError> {
+        let _room = self.backlog.take(size_of(&publish.jobs))?;
+        self.prepare_durability(publish.durability).await?;
+        let published = self.store.publish_keyed(queue, publish.jobs, call).await;
+        match published.map_err(EngineError::of_publish)? {
+            KeyedPublish::Refused { index, outcome } => {
+                Err(EngineError::JobRefused { index, outcome })
+            }
+            KeyedPublish::Done { results, receipt } => {
+                let jobs = results.into_iter().map(stored).collect();
+                Ok(self
+                    .published(queue, jobs, receipt, publish.durability)
+                    .await)
+            }
+        }
+    }
+
+    /// How jobs with keys are published to a queue, as its policy says.
+    pub(crate) fn keyed_call(&self, queue: &QueueKey, atomic: bool) -> KeyedCall {
+        let max_jobs = self.policies.max_jobs(queue);
+        keyed_call(self.lanes.share_of(queue, 0, max_jobs), atomic)
+    }
+
+    /// Counts jobs that are stored, and waits until they have the requested durability.
+    async fn published(
+        &self,
+        queue: &QueueKey,
+        jobs: Vec<Result<StoredJob, EngineError>>,
+        receipt: Receipt,
+        target: DurabilityTarget,
+    ) -> Published {
+        let created = jobs.iter().flatten();
+        let created = created.filter(|job| job.outcome == PublishOutcome::Created);
+        let (mut delayed, mut others) = (0, 0);
+        for job in created {
+            match job.state {
+                Some(JobState::Delayed) => delayed += 1,
+                _ => others += 1,
+            }
+        }
+        for (jobs, is_delayed) in [(delayed, true), (others, false)] {
+            if jobs > 0 {
+                self.metrics.published(queue, jobs, is_delayed);
+            }
+        }
+        let durability = target.wait_until_durable(&self.store, receipt, &self.name);
+        Published {
+            durability: durability.await,
+            jobs,
+        }
+    }
+
+    /// Prepares for a publish that waits for this durability.
+    ///
+    /// # Errors
+    /// Redis cannot confirm writes to disk, as it is too old or has no append-only file; or it does not reply.
+    async fn prepare_durability(&self, target: DurabilityTarget) -> Result<(), EngineError> {
+        if target.durability.fsync {
+            let check = || self.store.check_durability(Durability::FSYNC);
+            let checked = self.confirms_disk.get_or_try_init(|| async {
+                check().await.map_err(|error| match error {
+                    ConnectError::Refused(_) => EngineError::DiskUnconfirmed,
+                    _ => EngineError::StorageFailed,
+                })
+            });
+            Box::pin(checked).await?;
+        }
+        target.prepare(&self.store);
+        Ok(())
+    }
+}
+
+fn size_of(jobs: &[PublishJob]) -> PublishSize {
+    PublishSize::of(jobs.iter().map(|job| &job.job))
+}
+
+/// A new job without a key. Its due time follows from its id, which has the clock of Redis.
+fn created(id: JobId, (delay_ms, run_at_ms): (u64, Option<u64>)) -> StoredJob {
+    let now_ms = id.created_at_ms();
+    let due_ms = match run_at_ms {
+        Some(run_at_ms) => run_at_ms.max(now_ms),
+        None if delay_ms == 0 => now_ms,
+        // Delays count from the end of the millisecond in which the job is stored.
+        None => now_ms + 1 + delay_ms,
+    };
+    let state = match due_ms > now_ms {
+        true => JobState::Delayed,
+        false => JobState::Ready,
+    };
+    StoredJob {
+        outcome: PublishOutcome::Created,
+        id,
+        state: Some(state),
+        run_at_ms: Some(due_ms),
+    }
+}
+
+/// A job that was published with a key.
+fn stored(reply: PublishReply) -> Result<StoredJob, EngineError> {
+    let job = reply
+        .job
+        .ok_or_else(|| EngineError::of_refusal(reply.outcome))?;
+    Ok(StoredJob {
+        outcome: reply.outcome,
+        id: job.id,
+        state: job.state,
+        run_at_ms: job.run_at_ms,
+    })
+}

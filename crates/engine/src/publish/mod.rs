@@ -1,0 +1,145 @@
+//! Publishing: the one path of jobs from a front door to Redis.
+//!
+//! ```text
+//!  front door ──► Pool::publish ──► publish_here (call.rs) ──► batch, or a call of its own ──► lane ──► store
+//!                      └──► publish_moving (moving.rs): the deployment that has the key, else the target
+//! ```
+
+mod call;
+mod moving;
+
+use std::sync::Arc;
+
+use tidegate_core::{Durability, JobId, JobState, NewJob, QueueKey};
+use tidegate_store::{DurabilityError, PUBLISH_JOBS_MAX, PublishJob, PublishOutcome};
+
+use crate::durability::DurabilityTarget;
+use crate::error::EngineError;
+use crate::pool::Pool;
+
+/// Jobs to be published to a queue.
+#[derive(Debug, Clone)]
+pub struct Publish {
+    /// 1 to [`PUBLISH_JOBS_MAX`] jobs, which are stored in their order.
+    pub jobs: Vec<PublishJob>,
+    /// A job to delete in the same step, if these jobs have no keys.
+    pub replaces: Option<JobId>,
+    /// Whether all jobs are stored or none.
+    pub atomic: bool,
+    /// What has to have stored the jobs before the publish is answered.
+    pub durability: DurabilityTarget,
+}
+
+/// Jobs that were published.
+#[derive(Debug)]
+pub struct Published {
+    /// What became of each job, in their order.
+    pub jobs: Vec<Result<StoredJob, EngineError>>,
+    /// The durability reached, or what is missing.
+    pub durability: Result<Durability, DurabilityError>,
+}
+
+/// A job after it was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredJob {
+    /// What became of the job; no refusal.
+    pub outcome: PublishOutcome,
+    /// The job that has the content or the key now.
+    pub id: JobId,
+    /// The state it is in; `None` if a repeated request stands for a job that is gone.
+    pub state: Option<JobState>,
+    /// When it is due next, in ms since 1970; `None` if it is done or gone, or a consumer holds it and it will not run
+    /// again.
+    pub run_at_ms: Option<u64>,
+}
+
+impl Publish {
+    /// One job with a key or without.
+    #[must_use]
+    pub fn one(job: PublishJob, durability: DurabilityTarget) -> Self {
+        Self {
+            jobs: vec![job],
+            replaces: None,
+            atomic: false,
+            durability,
+        }
+    }
+
+    /// Jobs without keys, all of which are stored or none.
+    #[must_use]
+    pub fn all(jobs: Vec<NewJob>, durability: DurabilityTarget) -> Self {
+        Self {
+            jobs: jobs.into_iter().map(PublishJob::from).collect(),
+            replaces: None,
+            atomic: true,
+            durability,
+        }
+    }
+}
+
+impl Published {
+    /// The job of a publish of one.
+    ///
+    /// # Errors
+    /// It was refused.
+    pub fn first(&self) -> Result<StoredJob, EngineError> {
+        let first = self.jobs.first().copied();
+        first.unwrap_or(Err(EngineError::StorageFailed))
+    }
+
+    /// The ids of the jobs.
+    ///
+    /// # Errors
+    /// A job was refused.
+    pub fn ids(&self) -> Result<Vec<JobId>, EngineError> {
+        let ids = self.jobs.iter().map(|job| job.map(|job| job.id));
+        ids.collect()
+    }
+}
+
+impl Pool {
+    /// Stores jobs and waits until they have the requested durability. In a pool that moves, a job whose key its own
+    /// deployment has is stored there, others in the target.
+    ///
+    /// A job that these replace is deleted in the same step. One in a closed lane, or in the own deployment of a pool that
+    /// moves, is deleted after the wait for durability: after a crash in between, or if the durability is not confirmed,
+    /// both jobs are there.
+    ///
+    /// Dropping the future cancels the publish, unless a call to Redis has begun.
+    ///
+    /// # Errors
+    /// The queue is closed, or the backlog is full: nothing was sent. The queue is full, a job of an atomic publish was
+    /// refused, or has a key of the own deployment of a pool that moves: nothing was stored. Or the store failed: jobs may
+    /// have been stored.
+    pub async fn publish(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: Publish,
+    ) -> Result<Published, EngineError> {
+        debug_assert!(publish.jobs.len() <= PUBLISH_JOBS_MAX);
+        let is_closed = self
+            .with_target()
+            .any(|pool| pool.policies.is_closed(queue));
+        // The rare cases are boxed: the future of each publish has room for the largest of them.
+        match self.target() {
+            _ if is_closed => Box::pin(self.publish_to_closed(queue, publish)).await,
+            Some(target) => Box::pin(self.publish_moving(target, queue, publish)).await,
+            None => self.publish_here(queue, publish).await,
+        }
+    }
+
+    /// The job of a request that is repeated may have been stored before the queue was closed.
+    async fn publish_to_closed(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: Publish,
+    ) -> Result<Published, EngineError> {
+        let may_be_repeated = publish.jobs.iter().any(|job| job.idempotency.is_some());
+        if self.target().is_some() || !may_be_repeated {
+            return Err(EngineError::QueueClosed);
+        }
+        let mut call = self.keyed_call(queue, publish.atomic);
+        call.is_closed = true;
+        self.publish_keyed_alone(queue, publish, call).await
+    }
+}
