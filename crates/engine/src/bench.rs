@@ -7,11 +7,12 @@ use std::time::Duration;
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{Claim, Store, StoreError};
 
-use crate::backlog::PublishBacklog;
-use crate::batcher::{BatchedPublish, Batcher, PublishItem, Verb};
+use crate::consume::waiters::{Source, Waiters};
 use crate::pool::Pool;
-use crate::size::PublishSize;
-use crate::waiters::{Source, Waiters};
+use crate::publish::backlog::PublishBacklog;
+use crate::publish::batch::items::{BatchedPublish, PublishItem};
+use crate::publish::batch::{Batcher, Verb};
+use crate::publish::size::PublishSize;
 
 const POOL: &str = "default";
 const BACKLOG_MAX: PublishSize = PublishSize {
@@ -120,6 +121,7 @@ fn pool(store: &Store) -> Arc<Pool> {
 struct Echo;
 
 impl Verb for Echo {
+    type Context = Pool;
     type BatchKey = QueueKey;
     type BatchItem = u64;
     type ItemOutcome = u64;

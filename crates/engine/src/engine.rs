@@ -7,15 +7,15 @@ use std::time::Duration;
 use tidegate_store::{Relays, Store};
 use tokio_util::sync::CancellationToken;
 
-use crate::api_keys::ApiKeyCache;
-use crate::limits::RateLimiter;
+use crate::access::api_keys::ApiKeyCache;
+use crate::access::limits::RateLimiter;
+use crate::access::revocation;
+use crate::access::tokens::{TokenCache, TokenForm};
+use crate::consume::waiters::{WaitLimits, Waiters};
+use crate::consume::workers::KnownWorkers;
+use crate::metrics::storage_failure::{self, record_store_error};
 use crate::pool::Pool;
-use crate::revocation;
-use crate::size::PublishSize;
-use crate::storage_failure::{self, record_store_error};
-use crate::tokens::{TokenCache, TokenForm};
-use crate::waiters::{WaitLimits, Waiters};
-use crate::workers::KnownWorkers;
+use crate::publish::size::PublishSize;
 
 /// The required pool: that of requests whose token names no pool.
 pub const DEFAULT_POOL: &str = "default";

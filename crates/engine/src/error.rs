@@ -3,7 +3,7 @@
 use tidegate_core::Scope;
 use tidegate_store::{NamespaceFull, PublishOutcome, StoreError, Unavailable};
 
-use crate::storage_failure::record_store_error;
+use crate::metrics::storage_failure::record_store_error;
 
 /// Why a call of the engine failed. Each front door has its own messages for these errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

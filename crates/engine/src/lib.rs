@@ -2,71 +2,50 @@
 //! checks tokens, API keys and rate limits. It uses the store, and contains no HTTP.
 //!
 //! ```text
-//!  front door ─► Pool ─► batcher ──► publisher ──► store      jobs are published and acknowledged
-//!  front door ─► Waiters ─► wait queues ─────────► store      jobs are consumed
-//!  front door ─► TokenCache, RateLimiter ────────► store      tokens and rate limits
-//!  front door ─► Engine::authenticate ─► ApiKeyCache, TokenCache ─► store      API keys
+//!  front door ─► publish/: Pool::publish ─► batch ─► lane ─► store      jobs are published
+//!  front door ─► consume/: Waiters ─► wait queues ─────────► store      jobs are consumed; their runs end
+//!  front door ─► queue/: policies, lists, acts ────────────► store      jobs that no consumer holds
+//!  front door ─► access/: tokens, API keys, rate limits ───► store      who may do what
 //! ```
 
 mod access;
-mod api_keys;
-mod backlog;
-mod batcher;
 #[doc(hidden)]
 pub mod bench;
-mod change_attempts;
-mod credential;
-mod durability;
+mod consume;
 mod engine;
 mod error;
-mod exposition;
-mod grant;
-mod job_ends;
-mod key_changes;
-mod lanes;
-mod limits;
 mod metrics;
-mod policies;
 mod pool;
 mod publish;
-mod publisher;
-mod random_text;
-mod revocation;
-mod serve_loop;
-mod size;
-mod storage_failure;
-mod table_reader;
-mod tokens;
-mod waiters;
-mod workers;
+mod queue;
 
-pub use access::Principal;
-pub use api_keys::{ApiKeyCache, generate_key_id};
-pub use change_attempts::ChangeAttempts;
-pub use credential::Credential;
-pub use durability::DurabilityTarget;
-pub use engine::{DEFAULT_POOL, Engine, EngineSettings};
-pub use error::{AccessError, EngineError};
-pub use exposition::gauges;
-pub use grant::{Grant, GrantError};
-pub use key_changes::{CreateKeyError, CreatedApiKey, DESCRIPTION_BYTES_MAX, NewApiKey};
-pub use lanes::LaneTable;
-pub use limits::{LimitedAction, Permit, RateLimiter};
-pub use metrics::{Collected, JobTraffic, OTHER, SeriesTable};
-pub use policies::{PolicyChangeError, PolicyTable};
-pub use pool::Pool;
-pub use pool::act::{ActCursor, ActPage};
-pub use pool::job_act::JobAct;
-pub use pool::job_criteria::{ErrorDigest, JobCriteria};
-pub use pool::job_list::{JobCursor, JobPage};
-pub use pool::overview::{PoolOverview, PoolSizes, QueueFigures};
-pub use pool::queue_list::{DeleteQueueOutcome, QueueCursor, QueueListing};
-pub use publish::{Publish, Published, StoredJob};
-pub use size::PublishSize;
-pub use storage_failure::record_store_error;
-pub use tokens::memory::TokenKey;
-pub use tokens::{TokenCache, TokenForm, generate, split_token};
-pub use waiters::{Delivered, Delivery, Source, WaitLimits, WaitPermit, Waiters};
-pub use workers::{
+pub use access::api_keys::{ApiKeyCache, generate_key_id};
+pub use access::credential::Credential;
+pub use access::grant::{Grant, GrantError};
+pub use access::key_changes::{CreateKeyError, CreatedApiKey, DESCRIPTION_BYTES_MAX, NewApiKey};
+pub use access::limits::{LimitedAction, Permit, RateLimiter};
+pub use access::principal::Principal;
+pub use access::tokens::memory::TokenKey;
+pub use access::tokens::{TokenCache, TokenForm, generate, split_token};
+pub use consume::waiters::{Delivered, Delivery, Source, WaitLimits, WaitPermit, Waiters};
+pub use consume::workers::{
     ActiveWorker, JobHolder, KnownWorkers, LEASES_STORED_MAX, ListedLease, ListedWorker, WorkerPage,
 };
+pub use engine::{DEFAULT_POOL, Engine, EngineSettings};
+pub use error::{AccessError, EngineError};
+pub use metrics::exposition::gauges;
+pub use metrics::storage_failure::record_store_error;
+pub use metrics::{Collected, JobTraffic, OTHER, SeriesTable};
+pub use pool::Pool;
+pub use publish::durability::DurabilityTarget;
+pub use publish::size::PublishSize;
+pub use publish::{JobsToPublish, Published, StoredJob};
+pub use queue::act::{ActCursor, ActPage};
+pub use queue::change_attempts::ChangeAttempts;
+pub use queue::job_act::JobAct;
+pub use queue::job_criteria::{ErrorDigest, JobCriteria};
+pub use queue::job_list::{JobCursor, JobPage};
+pub use queue::lanes::LaneTable;
+pub use queue::overview::{PoolOverview, PoolSizes, QueueFigures};
+pub use queue::policies::{PolicyChangeError, PolicyTable};
+pub use queue::queue_list::{DeleteQueueOutcome, QueueCursor, QueueListing};

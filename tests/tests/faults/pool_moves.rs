@@ -95,7 +95,7 @@ async fn until_empty(what: &str, redis: &str) {
     .await;
 }
 
-fn judge(crowd: &Crowd, published: Published, last: String, emptied: Duration) {
+fn judge(crowd: &Crowd, published: CrowdPublishes, last: String, emptied: Duration) {
     let seen = crowd.seen();
     let known = published.ids.len() + 1;
     for id in published.ids.iter().chain([&last]) {
@@ -117,7 +117,7 @@ fn judge(crowd: &Crowd, published: Published, last: String, emptied: Duration) {
 
 /// The jobs of a publisher.
 #[derive(Debug, Default)]
-struct Published {
+struct CrowdPublishes {
     ids: Vec<String>,
     /// Jobs in requests that were sent and got no answer: they may be stored or not.
     unanswered: usize,
@@ -125,7 +125,7 @@ struct Published {
 
 struct PublishersOfBothPools {
     stop: Arc<AtomicBool>,
-    tasks: Vec<tokio::task::JoinHandle<Published>>,
+    tasks: Vec<tokio::task::JoinHandle<CrowdPublishes>>,
 }
 
 impl PublishersOfBothPools {
@@ -141,9 +141,9 @@ impl PublishersOfBothPools {
         }
     }
 
-    async fn stop(self) -> Published {
+    async fn stop(self) -> CrowdPublishes {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Published::default();
+        let mut all = CrowdPublishes::default();
         for task in self.tasks {
             let published = task.await.unwrap();
             all.ids.extend(published.ids);
@@ -159,9 +159,9 @@ async fn publish(
     both: [Vec<QueueClient>; 2],
     mut random: StdRng,
     stop: Arc<AtomicBool>,
-) -> Published {
+) -> CrowdPublishes {
     let bodies = vec!["1".to_owned(); BULK];
-    let mut published = Published::default();
+    let mut published = CrowdPublishes::default();
     let mut choice = number % 2;
     while !stop.load(Ordering::Relaxed) {
         let queue = &both[choice][random.random_range(0..QUEUES)];

@@ -22,7 +22,9 @@ use crate::config::RequestLimits;
 use crate::http::query::{Plus, pieces, unescape};
 use crate::http::request::ApiRequest;
 use crate::spans::PublishSpan;
-use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Publish, Published, TokenKey};
+use tidegate_engine::{
+    EngineError, JobsToPublish, LimitedAction, Permit, Pool, Published, TokenKey,
+};
 
 /// One queue.
 #[derive(Debug)]
@@ -142,9 +144,9 @@ impl PublishScope {
     ) -> Result<Published, EngineError> {
         let QueueScope { pool, queue, .. } = &self.queue;
         let target = app.durability_target(pool, &queue.namespace);
-        let publish = Publish {
+        let publish = JobsToPublish {
             replaces,
-            ..Publish::all(jobs, target)
+            ..JobsToPublish::all(jobs, target)
         };
         pool.publish(queue, publish).await
     }

@@ -6,7 +6,7 @@ use tidegate_core::v1::publish::{
     BatchAnswer, BatchBody, BatchItemResult, JobOptions, PublishedJob,
 };
 use tidegate_core::{QueueKey, Scope};
-use tidegate_engine::{DurabilityTarget, LimitedAction, Publish, Published};
+use tidegate_engine::{DurabilityTarget, JobsToPublish, LimitedAction, Published};
 use tidegate_store::{PUBLISH_JOBS_MAX, PublishJob};
 use tokio::task::yield_now;
 
@@ -126,7 +126,7 @@ async fn publish_run(
     atomic: bool,
 ) -> Result<Vec<JobResult>, NativeError> {
     let (jobs, options): (Vec<PublishJob>, Vec<JobOptions>) = run.into_iter().unzip();
-    let publish = Publish {
+    let publish = JobsToPublish {
         jobs,
         replaces: None,
         atomic,

@@ -11,7 +11,9 @@ use tidegate_core::v1::values::{
     ContentType, JobAttributes, JobPayload, Timestamp, check_json_payload,
 };
 use tidegate_core::{Durability, JobId, JobState, QueueKey, Scope};
-use tidegate_engine::{DurabilityTarget, EngineError, LimitedAction, Pool, Publish, StoredJob};
+use tidegate_engine::{
+    DurabilityTarget, EngineError, JobsToPublish, LimitedAction, Pool, StoredJob,
+};
 use tidegate_store::{DurabilityError, PublishJob, PublishOutcome};
 
 use super::answer::json_answer;
@@ -139,7 +141,7 @@ async fn publish_one(
     options: &JobOptions,
     target: DurabilityTarget,
 ) -> Result<(JobId, PublishedJob), NativeError> {
-    let published = pool.publish(queue, Publish::one(job, target)).await?;
+    let published = pool.publish(queue, JobsToPublish::one(job, target)).await?;
     let stored = published.first()?;
     let answer = published_job(queue, stored, options, &published.durability)?;
     Ok((stored.id, answer))

@@ -3,7 +3,7 @@
 use tidegate_core::{
     IfExists, IfRunning, KEY_ATTRIBUTE, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension,
 };
-use tidegate_engine::Publish;
+use tidegate_engine::JobsToPublish;
 use tidegate_store::{CancelOutcome, PublishJob};
 
 use super::answer::CommandResult;
@@ -24,7 +24,9 @@ pub(super) async fn publish(
     let queue = service.queue(&topic);
     let target = service.app.durability_target(pool, namespace);
     let job = publish_job(&queue, add, service.losses_unlimited);
-    let published = pool.publish(&queue, Publish::one(job, target)).await?;
+    let published = pool
+        .publish(&queue, JobsToPublish::one(job, target))
+        .await?;
     published.first()?;
     // After the new job is stored, so that a refusal loses nothing. A job that is reserved stays until it is finished, or its
     // TTR ends, and is then deleted. If this fails, or one is reserved, the entry keeps these topics.

@@ -205,7 +205,7 @@ mod tests {
             + default_of_the_api("unread_bytes_max")
             + default_of_the_api("backlog_bytes_max");
         // The bound of the caches is no setting.
-        let cache = include_str!("../../../engine/src/tokens/memory.rs");
+        let cache = include_str!("../../../engine/src/access/tokens/memory.rs");
         assert!(cache.contains("const BYTES_MAX: u64 = 64 << 20;"));
         let caches = 3.0 * f64::from(64 << 20);
         assert_near(API_BUFFERS_AND_CACHES_BYTES, buffers + caches);

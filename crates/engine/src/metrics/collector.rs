@@ -13,7 +13,7 @@ use tidegate_store::{
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::storage_failure::record_store_error;
+use crate::metrics::storage_failure::record_store_error;
 
 static FAILURES: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(

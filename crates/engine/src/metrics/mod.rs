@@ -10,9 +10,11 @@
 //! those of sizes are collected for each scrape.
 
 pub(crate) mod collector;
+pub(crate) mod exposition;
 pub(crate) mod gauges;
 pub(crate) mod pool;
 mod series_table;
+pub(crate) mod storage_failure;
 
 use tidegate_core::{JobId, QueueKey};
 

@@ -11,7 +11,7 @@ use super::Pool;
 use crate::error::EngineError;
 
 /// The answer of a deployment to a verb for one job.
-pub(super) trait JobAnswer {
+pub(crate) trait JobAnswer {
     /// Whether the deployment has no such job.
     fn is_gone(&self) -> bool;
 
@@ -25,7 +25,7 @@ impl Pool {
     /// # Errors
     /// Redis gave no answer; the job may have been changed. Or the pool moves to a deployment that this process does not
     /// know, and may have the job there.
-    pub(super) async fn change_job<'a, T, F>(
+    pub(crate) async fn change_job<'a, T, F>(
         self: &'a Arc<Self>,
         queue: &QueueKey,
         job: impl Into<JobReference>,
@@ -51,7 +51,7 @@ impl Pool {
     ///
     /// # Errors
     /// Redis gave no answer.
-    pub(super) async fn read_job<'a, T, F>(
+    pub(crate) async fn read_job<'a, T, F>(
         &'a self,
         verb: impl Fn(&'a Self) -> F,
     ) -> Result<T, EngineError>
@@ -72,7 +72,7 @@ impl Pool {
     ///
     /// # Errors
     /// Redis gave no answer. Or the pool moves, and the settings of this process do not say where to.
-    pub(super) async fn next_deployment(
+    pub(crate) async fn next_deployment(
         &self,
         queue: &QueueKey,
         job: impl Into<JobReference>,
@@ -145,7 +145,7 @@ impl JobAnswer for AckOutcome {
 }
 
 /// A job that was read.
-pub(super) trait AsJob {
+pub(crate) trait AsJob {
     fn as_job(&self) -> &Job;
 }
 

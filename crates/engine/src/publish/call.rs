@@ -9,22 +9,25 @@ use tidegate_store::{
     PublishedJobs, Receipt,
 };
 
-use super::{Publish, Published, StoredJob};
-use crate::batcher::{PublishItem, SinglePublishItem, keyed_call};
-use crate::durability::DurabilityTarget;
+use super::{JobsToPublish, Published, StoredJob};
 use crate::error::EngineError;
 use crate::pool::Pool;
-use crate::size::PublishSize;
+use crate::publish::batch::items::{PublishItem, SinglePublishItem};
+use crate::publish::durability::DurabilityTarget;
+use crate::publish::size::PublishSize;
 
 /// A publish with more bytes of bodies and attributes has its own call, as it would delay the others in a batch.
 const BATCHED_BYTES_MAX: usize = 16 * 1024;
+
+/// How long a request with an idempotency key may be repeated, in ms.
+const IDEMPOTENCY_WINDOW_MS: u64 = 600_000;
 
 impl Pool {
     /// Publishes in this deployment.
     pub(super) async fn publish_here(
         self: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         if publish.jobs.iter().any(PublishJob::is_keyed) {
             return self.publish_keyed(queue, publish).await;
@@ -41,11 +44,11 @@ impl Pool {
     async fn publish_each(
         self: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         let mut reached = Ok(publish.durability.durability);
         let publishing = publish.jobs.into_iter().map(|job| {
-            let one = Publish::one(job, publish.durability);
+            let one = JobsToPublish::one(job, publish.durability);
             self.publish_unkeyed(queue, one)
         });
         let published = join_all(publishing).await;
@@ -66,9 +69,9 @@ impl Pool {
     async fn publish_unkeyed(
         self: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
-        let Publish {
+        let JobsToPublish {
             jobs,
             replaces,
             durability: target,
@@ -114,7 +117,7 @@ impl Pool {
     async fn publish_keyed(
         self: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         let size = size_of(&publish.jobs);
         if publish.atomic || size.bytes > BATCHED_BYTES_MAX {
@@ -139,7 +142,7 @@ impl Pool {
     pub(super) async fn publish_keyed_alone(
         self: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
         call: KeyedCall,
     ) -> Result<Published, EngineError> {
         let _room = self.backlog.take(size_of(&publish.jobs))?;
@@ -249,4 +252,14 @@ fn stored(reply: PublishReply) -> Result<StoredJob, EngineError> {
         state: job.state,
         run_at_ms: job.run_at_ms,
     })
+}
+
+/// How jobs with keys are published to a queue that may have `max_jobs` in its first lane.
+pub(crate) fn keyed_call(max_jobs: Option<u64>, atomic: bool) -> KeyedCall {
+    KeyedCall {
+        max_jobs,
+        is_closed: false,
+        idempotency_window_ms: IDEMPOTENCY_WINDOW_MS,
+        atomic,
+    }
 }

@@ -5,21 +5,26 @@
 //!                      └──► publish_moving (moving.rs): the deployment that has the key, else the target
 //! ```
 
+pub(crate) mod backlog;
+pub(crate) mod batch;
 mod call;
+pub(crate) mod durability;
+pub(crate) mod lane;
 mod moving;
+pub(crate) mod size;
 
 use std::sync::Arc;
 
 use tidegate_core::{Durability, JobId, JobState, NewJob, QueueKey};
 use tidegate_store::{DurabilityError, PUBLISH_JOBS_MAX, PublishJob, PublishOutcome};
 
-use crate::durability::DurabilityTarget;
 use crate::error::EngineError;
 use crate::pool::Pool;
+use crate::publish::durability::DurabilityTarget;
 
 /// Jobs to be published to a queue.
 #[derive(Debug, Clone)]
-pub struct Publish {
+pub struct JobsToPublish {
     /// 1 to [`PUBLISH_JOBS_MAX`] jobs, which are stored in their order.
     pub jobs: Vec<PublishJob>,
     /// A job to delete in the same step, if these jobs have no keys.
@@ -53,7 +58,7 @@ pub struct StoredJob {
     pub run_at_ms: Option<u64>,
 }
 
-impl Publish {
+impl JobsToPublish {
     /// One job with a key or without.
     #[must_use]
     pub fn one(job: PublishJob, durability: DurabilityTarget) -> Self {
@@ -114,7 +119,7 @@ impl Pool {
     pub async fn publish(
         self: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         debug_assert!(publish.jobs.len() <= PUBLISH_JOBS_MAX);
         let is_closed = self
@@ -132,7 +137,7 @@ impl Pool {
     async fn publish_to_closed(
         self: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         let may_be_repeated = publish.jobs.iter().any(|job| job.idempotency.is_some());
         if self.target().is_some() || !may_be_repeated {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tidegate_core::{JobState, QueueKey};
 use tidegate_store::{PublishJob, PublishOutcome};
 
-use super::{Publish, Published, StoredJob};
-use crate::batcher::keyed_call;
+use super::call::keyed_call;
+use super::{JobsToPublish, Published, StoredJob};
 use crate::error::EngineError;
 use crate::pool::Pool;
 
@@ -16,7 +16,7 @@ impl Pool {
         self: &Arc<Self>,
         target: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         self.record_move(target).await;
         if !publish.jobs.iter().any(PublishJob::is_keyed) {
@@ -44,7 +44,7 @@ impl Pool {
         }
         let (places, jobs): (Vec<usize>, Vec<PublishJob>) = absent.into_iter().unzip();
         let all_new = places.len() == published.jobs.len();
-        let new = Publish { jobs, ..publish };
+        let new = JobsToPublish { jobs, ..publish };
         let new = target
             .publish_here(queue, new)
             .await
@@ -66,7 +66,7 @@ impl Pool {
         self: &Arc<Self>,
         target: &Arc<Self>,
         queue: &QueueKey,
-        publish: Publish,
+        publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         let replaces = publish.replaces;
         let published = target.publish_here(queue, publish).await?;

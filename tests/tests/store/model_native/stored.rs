@@ -48,7 +48,7 @@ type QueueRow = (String, Vec<Option<u64>>, Vec<u64>, Vec<u64>);
 
 /// What Redis has of a job.
 #[derive(Debug)]
-struct StoredJob {
+struct JobInRedis {
     parts: RecordParts,
     next: Option<RecordParts>,
     failures_logged: usize,
@@ -65,7 +65,7 @@ pub(super) struct QueueRows {
 /// All that Redis has.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
-    jobs: BTreeMap<JobId, StoredJob>,
+    jobs: BTreeMap<JobId, JobInRedis>,
     /// The hash of a key → job number.
     index: BTreeMap<Vec<u8>, u64>,
     queues: BTreeMap<String, QueueRows>,
@@ -96,7 +96,7 @@ impl Stored {
                 .into_iter()
                 .map(|(number, record, body, next, next_body, failures_logged)| {
                     let parts = parts(record, body);
-                    let job = StoredJob {
+                    let job = JobInRedis {
                         next: (!next.is_empty()).then(|| self::parts(next, next_body)),
                         failures_logged,
                         parts,
@@ -163,7 +163,7 @@ impl Stored {
     }
 }
 
-impl StoredJob {
+impl JobInRedis {
     fn compare(&self, id: JobId, job: &ModelJob) {
         let expected = Job {
             id,

@@ -1,0 +1,150 @@
+//! Authentication of requests of the native API: who a client is, and what it may do.
+//!
+//! A credential is an API key, or a token of the lmstfy wire. A text that begins as an API key is never taken for a
+//! token, so that a key with a typing error is not looked up among the tokens.
+
+use std::sync::Arc;
+
+use tidegate_core::{ApiKeyId, Namespace, NamespaceGrant, Scope, Scopes};
+use tokio::time::Instant;
+
+use crate::access::api_keys::KeyText;
+use crate::access::credential::Credential;
+use crate::access::grant::Grant;
+use crate::access::limits::{LimitedAction, Permit};
+use crate::access::tokens::memory::TokenKey;
+use crate::access::tokens::split_token;
+use crate::engine::Engine;
+use crate::error::{AccessError, EngineError};
+use crate::pool::Pool;
+
+/// An authenticated client.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    /// The pool of its queues.
+    pub pool: Arc<Pool>,
+    /// What it may do. For an lmstfy token: publish and consume in its namespace.
+    pub grant: Grant,
+    /// The id of its API key; `None` if it has another credential.
+    pub key_id: Option<ApiKeyId>,
+    /// For [`crate::WaitLimits::take`], so that a revocation ends its waits.
+    pub credential: Credential,
+    /// When its credential expires, if it does. For the same.
+    pub ends_at: Option<Instant>,
+}
+
+impl Engine {
+    /// Authenticates a client by the text of its credential: an API key, or a token as `[pool:]token`. A token is
+    /// looked up in `namespace`, that of the request. For an API key the caller has to check the namespace with
+    /// [`Grant::check`]. With `skip_token_checks` any text or none gives access to everything.
+    ///
+    /// # Errors
+    /// The credential is missing or invalid, or cannot be checked now.
+    pub async fn authenticate(
+        &self,
+        text: &str,
+        namespace: &Namespace,
+    ) -> Result<Principal, AccessError> {
+        if self.skip_token_checks {
+            return self.unchecked(text, namespace);
+        }
+        if text.is_empty() {
+            return Err(AccessError::KeyMissing);
+        }
+        if KeyText::has_prefix(text) {
+            self.authenticate_key(text).await
+        } else {
+            self.authenticate_token(text, namespace).await
+        }
+    }
+
+    /// Takes a unit of the rate limit of a client, for one request. API keys have no limit.
+    ///
+    /// # Errors
+    /// Those of [`crate::RateLimiter::permit`].
+    pub async fn permit(
+        &self,
+        credential: &Credential,
+        action: LimitedAction,
+    ) -> Result<Permit, EngineError> {
+        match credential {
+            Credential::Token(holder) => {
+                let token = TokenKey::of_holder(holder);
+                self.limits.permit(token, action).await
+            }
+            Credential::Key(_) | Credential::Listener(_) => Ok(Permit::UNLIMITED),
+        }
+    }
+
+    async fn authenticate_key(&self, text: &str) -> Result<Principal, AccessError> {
+        let text = KeyText::parse(text).ok_or(AccessError::KeyInvalid)?;
+        let known = self
+            .keys
+            .valid(text)
+            .await?
+            .ok_or(AccessError::KeyInvalid)?;
+        let key = &known.key;
+        let Some(pool) = self.pool(&key.pool) else {
+            tracing::debug!(key = %text.id, pool = %key.pool, "refused an API key of a pool that is not configured");
+            return Err(AccessError::KeyInvalid);
+        };
+        Ok(Principal {
+            pool: Arc::clone(pool),
+            grant: Grant {
+                pool: Arc::clone(&pool.name),
+                namespaces: key.namespaces.clone(),
+                scopes: key.scopes,
+                expires_at_ms: key.expires_at_ms,
+            },
+            key_id: Some(text.id),
+            credential: text.id.into(),
+            ends_at: known.ends_at,
+        })
+    }
+
+    async fn authenticate_token(
+        &self,
+        text: &str,
+        namespace: &Namespace,
+    ) -> Result<Principal, AccessError> {
+        let (pool, token) = split_token(text);
+        let pool = self.pool_or_default(pool);
+        let pool = pool.ok_or(AccessError::KeyInvalid)?;
+        if !self.tokens.is_valid(&pool.name, namespace, token).await? {
+            return Err(AccessError::KeyInvalid);
+        }
+        let scopes = [Scope::Publish, Scope::Consume].into_iter().collect();
+        let namespaces = NamespaceGrant::One(namespace.clone());
+        Ok(self.with_token(pool, namespace, token, namespaces, scopes))
+    }
+
+    fn unchecked(&self, text: &str, namespace: &Namespace) -> Result<Principal, AccessError> {
+        let (pool, token) = split_token(text);
+        let pool = self.pool_or_default(pool);
+        let pool = pool.ok_or(AccessError::KeyInvalid)?;
+        Ok(self.with_token(pool, namespace, token, NamespaceGrant::All, Scopes::all()))
+    }
+
+    fn with_token(
+        &self,
+        pool: &Arc<Pool>,
+        namespace: &Namespace,
+        token: &str,
+        namespaces: NamespaceGrant,
+        scopes: Scopes,
+    ) -> Principal {
+        let holder = self.tokens.holder(&pool.name, namespace, token);
+        Principal {
+            pool: Arc::clone(pool),
+            grant: Grant {
+                pool: Arc::clone(&pool.name),
+                namespaces,
+                scopes,
+                expires_at_ms: None,
+            },
+            key_id: None,
+            credential: holder.into(),
+            ends_at: None,
+        }
+    }
+}

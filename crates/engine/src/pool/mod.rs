@@ -1,0 +1,120 @@
+//! A pool as its clients see it: one Redis deployment, or two while the pool moves (`migrate_to`).
+//!
+//! A pool that moves stores new jobs in its target pool, under the same namespace and queue. Existing jobs stay in its
+//! own deployment until they are consumed, so every other verb uses both deployments, its own first, which has the
+//! older jobs. When its own deployment is empty, the pool can be removed from the settings.
+
+mod moves;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::QueueKey;
+use tidegate_store::{Schedules, Store};
+use tokio::sync::OnceCell;
+
+use crate::consume::job_ends::JobEnds;
+use crate::consume::waiters::source::Source;
+use crate::metrics::{Collector, PoolMetrics};
+use crate::publish::backlog::PublishBacklog;
+use crate::publish::batch::Batcher;
+use crate::publish::batch::items::{
+    BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, SinglePublish,
+};
+use crate::publish::lane::LanePublisher;
+use crate::publish::size::PublishSize;
+use crate::queue::lanes::LaneTable;
+use crate::queue::policies::PolicyTable;
+
+/// One pool. Its verbs are those of the store, and return the errors of the store.
+#[derive(Debug)]
+pub struct Pool {
+    /// Its name in the configuration and in tokens.
+    pub name: Arc<str>,
+    /// The metrics of its deployment.
+    pub(crate) metrics: PoolMetrics,
+    /// Reads the sizes of all queues of its deployment.
+    pub collector: Arc<Collector>,
+    /// The numbers of lanes of the queues of its deployment.
+    pub lanes: Arc<LaneTable>,
+    /// The policies of the queues of its deployment.
+    pub policies: PolicyTable,
+    /// The schedules of its deployment. A pool that moves has those of its own deployment.
+    pub schedules: Schedules,
+    pub(crate) store: Store,
+    pub(crate) ends: JobEnds,
+    pub(crate) publisher: LanePublisher,
+    pub(crate) backlog: PublishBacklog,
+    pub(crate) publishing: Batcher<BatchedPublish>,
+    pub(crate) publishing_alone: Batcher<SinglePublish>,
+    pub(crate) publishing_keyed: Batcher<BatchedKeyedPublish>,
+    pub(crate) acking: Batcher<BatchedAck>,
+    pub(crate) acking_leases: Batcher<BatchedLeaseAck>,
+    /// Set when the deployment has shown that it can confirm writes to disk.
+    pub(crate) confirms_disk: OnceCell<()>,
+    pub(crate) target: Option<Arc<Self>>,
+    /// Set when this process has tried to record in the deployment that the pool moves.
+    pub(crate) move_recorded: OnceCell<()>,
+}
+
+impl Pool {
+    /// Creates a pool of at most `queues_max` queues with metrics of their own, in which at most `backlog_max` waits to be
+    /// stored. `refresh` is how long the sizes of its queues are cached. `moves_to` must not move itself.
+    pub(crate) fn new(
+        name: Arc<str>,
+        store: Store,
+        queues_max: usize,
+        backlog_max: PublishSize,
+        refresh: Duration,
+        moves_to: Option<Arc<Self>>,
+    ) -> Self {
+        let lanes = Arc::new(LaneTable::new(store.clone()));
+        Self {
+            metrics: PoolMetrics::new(&name, queues_max),
+            collector: Arc::new(Collector::new(&name, store.clone(), refresh)),
+            backlog: PublishBacklog::new(&name, backlog_max),
+            name,
+            publishing: Batcher::new(),
+            publishing_alone: Batcher::new(),
+            publishing_keyed: Batcher::new(),
+            acking: Batcher::new(),
+            acking_leases: Batcher::new(),
+            publisher: LanePublisher::new(store.clone(), Arc::clone(&lanes)),
+            lanes,
+            policies: PolicyTable::new(&store),
+            schedules: store.schedules(),
+            ends: JobEnds::default(),
+            store,
+            confirms_disk: OnceCell::new(),
+            target: moves_to,
+            move_recorded: OnceCell::new(),
+        }
+    }
+
+    /// The store of its deployment.
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The pool that it moves to, if it moves.
+    pub(crate) const fn target(&self) -> Option<&Arc<Self>> {
+        self.target.as_ref()
+    }
+
+    /// This pool, then the one that it moves to, if any.
+    pub fn with_target(&self) -> impl Iterator<Item = &Self> {
+        [self].into_iter().chain(self.target.as_deref())
+    }
+
+    /// The sources of these queues, by queue first, then by deployment.
+    pub fn sources(&self, queues: &[QueueKey]) -> Vec<Source> {
+        let of_queue = |queue: &QueueKey| {
+            let queue = queue.clone();
+            self.with_target().map(move |pool| Source {
+                pool: Arc::clone(&pool.name),
+                queue: queue.clone(),
+            })
+        };
+        queues.iter().flat_map(of_queue).collect()
+    }
+}

@@ -1,0 +1,46 @@
+//! The verbs that are batched, and their items.
+
+use tidegate_core::{JobId, NewJob};
+
+use crate::publish::backlog::BacklogPermit;
+
+/// The jobs of one request. They hold their room in the backlog until their call has ended.
+#[derive(Debug)]
+pub(crate) struct PublishItem<J> {
+    pub(crate) jobs: Vec<J>,
+    pub(crate) room: BacklogPermit,
+}
+
+/// Publishing: each item is up to 64 jobs for a queue. If the queue has no room for all items of a call, some are stored.
+#[derive(Debug)]
+pub(crate) struct BatchedPublish;
+
+/// Publishing in separate calls: large payloads would delay other requests, and a call can replace only one job. Up to
+/// [`ALONE_CALLS_MAX`] calls are in flight for a queue at each server, so that a server that does not answer does not
+/// block publishes to the others.
+#[derive(Debug)]
+pub(crate) struct SinglePublish;
+
+/// A publish with its own call.
+#[derive(Debug)]
+pub(crate) struct SinglePublishItem {
+    pub(crate) new: PublishItem<NewJob>,
+    /// The job to delete in the same step. It is deleted only if it is in the lane in which the jobs are stored, which
+    /// is its own lane unless that one is closed.
+    pub(crate) replaces: Option<JobId>,
+    /// The lane to store the jobs in. It was open when the request arrived.
+    pub(crate) lane: u16,
+}
+
+/// Publishing jobs with keys, which are all in the first lane of their queue: each item is up to 64 jobs, which need not
+/// be stored as a whole.
+#[derive(Debug)]
+pub(crate) struct BatchedKeyedPublish;
+
+/// Acknowledging: each item is a job of a queue in one bucket, where a queue has at most one lane.
+#[derive(Debug)]
+pub(crate) struct BatchedAck;
+
+/// Acknowledging deliveries: each item is a job of a queue in one bucket, with the attempt that is done.
+#[derive(Debug)]
+pub(crate) struct BatchedLeaseAck;

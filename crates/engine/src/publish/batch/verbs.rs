@@ -1,0 +1,178 @@
+//! The calls of the verbs that are batched.
+
+use std::sync::Arc;
+
+use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_store::{
+    AckOutcome, AckRequest, KeyedPublish, LanePublish, PUBLISH_JOBS_MAX, PublishJob, PublishReply,
+    PublishedJobs, Receipt, StoreError,
+};
+
+use super::Verb;
+use super::items::{
+    BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, PublishItem, SinglePublish,
+    SinglePublishItem,
+};
+use crate::pool::Pool;
+use crate::publish::backlog::BacklogPermit;
+use crate::publish::size::PublishSize;
+
+/// The most calls of [`SinglePublish`] in flight for a queue at each server.
+const ALONE_CALLS_MAX: u16 = 16;
+
+fn into_jobs_and_rooms<J>(items: Vec<PublishItem<J>>) -> (Vec<Vec<J>>, Vec<BacklogPermit>) {
+    items.into_iter().map(|item| (item.jobs, item.room)).unzip()
+}
+
+impl Verb for BatchedPublish {
+    type Context = Pool;
+    type BatchKey = QueueKey;
+    type BatchItem = PublishItem<NewJob>;
+    /// An error if the item may not be stored, beside others that are.
+    type ItemOutcome = Result<LanePublish, StoreError>;
+
+    fn size(item: &PublishItem<NewJob>) -> PublishSize {
+        item.room.size()
+    }
+
+    fn lanes(pool: &Pool, queue: &QueueKey) -> u16 {
+        pool.lanes.open(queue)
+    }
+
+    async fn call(
+        pool: &Pool,
+        queue: &QueueKey,
+        lane: u16,
+        items: Vec<PublishItem<NewJob>>,
+    ) -> Result<Vec<Self::ItemOutcome>, StoreError> {
+        let (jobs, _rooms) = into_jobs_and_rooms(items);
+        if let Some(max_jobs) = pool.policies.max_jobs(queue) {
+            let publisher = &pool.publisher;
+            return Ok(publisher.publish_items(queue, lane, &jobs, max_jobs).await);
+        }
+        let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
+        let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
+        let published = pool
+            .publisher
+            .publish(queue, lane, &jobs, None, None)
+            .await?;
+        let LanePublish::Stored(PublishedJobs { ids, receipt }) = published else {
+            return Ok(vec![Ok(published); counts.len()]);
+        };
+        let mut ids = ids.into_iter();
+        let of_item = |count: usize| {
+            Ok(LanePublish::Stored(PublishedJobs {
+                ids: ids.by_ref().take(count).collect(),
+                receipt: receipt.clone(),
+            }))
+        };
+        Ok(counts.into_iter().map(of_item).collect())
+    }
+}
+
+impl Verb for SinglePublish {
+    type Context = Pool;
+    /// A queue, and the server of the lane, if it is known.
+    type BatchKey = (QueueKey, Option<Arc<str>>);
+    type BatchItem = SinglePublishItem;
+    type ItemOutcome = LanePublish;
+
+    /// A full batch, so that no other item joins the call.
+    fn size(_item: &SinglePublishItem) -> PublishSize {
+        PublishSize {
+            jobs: PUBLISH_JOBS_MAX,
+            bytes: 0,
+        }
+    }
+
+    /// The number of concurrent calls. The lane of the queue is in the item.
+    fn lanes(_pool: &Pool, _key: &Self::BatchKey) -> u16 {
+        ALONE_CALLS_MAX
+    }
+
+    async fn call(
+        pool: &Pool,
+        (queue, _): &Self::BatchKey,
+        _number: u16,
+        items: Vec<SinglePublishItem>,
+    ) -> Result<Vec<LanePublish>, StoreError> {
+        let max_jobs = pool.policies.max_jobs(queue);
+        let mut outcomes = Vec::with_capacity(items.len());
+        for item in items {
+            let jobs = &item.new.jobs;
+            let publishing =
+                pool.publisher
+                    .publish(queue, item.lane, jobs, item.replaces, max_jobs);
+            outcomes.push(publishing.await?);
+        }
+        Ok(outcomes)
+    }
+}
+
+impl Verb for BatchedKeyedPublish {
+    type Context = Pool;
+    type BatchKey = QueueKey;
+    type BatchItem = PublishItem<PublishJob>;
+    type ItemOutcome = (Vec<PublishReply>, Receipt);
+
+    fn size(item: &PublishItem<PublishJob>) -> PublishSize {
+        item.room.size()
+    }
+
+    async fn call(
+        pool: &Pool,
+        queue: &QueueKey,
+        _lane: u16,
+        items: Vec<PublishItem<PublishJob>>,
+    ) -> Result<Vec<(Vec<PublishReply>, Receipt)>, StoreError> {
+        let (jobs, _rooms) = into_jobs_and_rooms(items);
+        let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
+        let jobs = jobs.into_iter().flatten().collect();
+        let call = pool.keyed_call(queue, false);
+        match pool.store.publish_keyed(queue, jobs, call).await? {
+            KeyedPublish::Done { results, receipt } => {
+                let mut results = results.into_iter();
+                let of_item = |count| (results.by_ref().take(count).collect(), receipt.clone());
+                Ok(counts.into_iter().map(of_item).collect())
+            }
+            KeyedPublish::Refused { outcome, .. } => Err(StoreError::Corrupt(format!(
+                "script refused jobs that are stored one by one: {outcome:?}"
+            ))),
+        }
+    }
+}
+
+impl Verb for BatchedAck {
+    type Context = Pool;
+    type BatchKey = (QueueKey, u16);
+    type BatchItem = JobId;
+    type ItemOutcome = AckOutcome;
+
+    async fn call(
+        pool: &Pool,
+        (queue, _): &(QueueKey, u16),
+        _lane: u16,
+        items: Vec<JobId>,
+    ) -> Result<Vec<AckOutcome>, StoreError> {
+        let done = |id| AckRequest { id, attempt: None };
+        let jobs: Vec<AckRequest> = items.into_iter().map(done).collect();
+        pool.store.ack_all(queue, &jobs, 0).await
+    }
+}
+
+impl Verb for BatchedLeaseAck {
+    type Context = Pool;
+    type BatchKey = (QueueKey, u16);
+    type BatchItem = AckRequest;
+    type ItemOutcome = AckOutcome;
+
+    async fn call(
+        pool: &Pool,
+        (queue, _): &(QueueKey, u16),
+        _lane: u16,
+        items: Vec<AckRequest>,
+    ) -> Result<Vec<AckOutcome>, StoreError> {
+        let retain_ms = pool.policies.policy(queue).retain_ms;
+        pool.store.ack_all(queue, &items, retain_ms).await
+    }
+}

@@ -1,0 +1,225 @@
+//! The policies of the queues of a Redis deployment, as this process has read them.
+//!
+//! What has changed in Redis is read once a second, and after each change by this process. While Redis is unavailable
+//! the policies that were read last stay in effect. Before the first read every queue has the default policy.
+
+mod known;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tidegate_core::{QueueKey, QueuePolicy};
+use tidegate_store::{
+    Policies, PolicyChanges, PolicySetOutcome, Store, StoreError, StoredPolicy, TableRevision,
+};
+use tokio::sync::{Mutex, Notify};
+use tokio::time::{Instant, sleep};
+
+use crate::queue::change_attempts::ChangeAttempts;
+use crate::queue::table_reader::TableReader;
+use known::KnownPolicies;
+
+/// The interval at which the whole table is read, which finds changes that bypass its revision, such as those of an
+/// operator with `redis-cli`.
+const WHOLE_INTERVAL: Duration = Duration::from_secs(300);
+
+/// The longest time between two checks whether a pause has ended: the clock of Redis may be set meanwhile.
+const PAUSE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Why a policy was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyChangeError<E> {
+    /// It has another revision than the expected one, or other clients change it all the time.
+    #[error("the policy has been changed")]
+    VersionMismatch,
+    /// The stored policy is damaged, or of a later release.
+    #[error("the stored policy cannot be read: {text:?}")]
+    Unreadable {
+        /// The stored text.
+        text: String,
+    },
+    /// The change is not valid.
+    #[error("the change is not valid")]
+    Rejected(E),
+    /// The store failed. The policy may be changed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The policies of the queues of one Redis deployment.
+#[derive(Debug)]
+pub struct PolicyTable {
+    policies: Policies,
+    known: RwLock<KnownPolicies>,
+    /// Held during a read, so that an earlier answer does not replace a later one.
+    whole_read_at: Mutex<Option<Instant>>,
+    reader: TableReader,
+    /// Notified when queues may be delivered from again, or another pause is the next one to end.
+    changed: Notify,
+}
+
+impl PolicyTable {
+    /// Creates a table that has not been read yet.
+    pub(crate) fn new(store: &Store) -> Self {
+        Self {
+            policies: store.policies(),
+            known: RwLock::default(),
+            whole_read_at: Mutex::default(),
+            reader: TableReader::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Whether no jobs of a queue are delivered now.
+    pub(crate) fn is_paused(&self, queue: &QueueKey) -> bool {
+        self.known.read().is_paused(queue)
+    }
+
+    /// The policy of a queue as this process knows it.
+    pub(crate) fn policy(&self, queue: &QueueKey) -> QueuePolicy {
+        let known = self.known.read();
+        known.policy(queue).cloned().unwrap_or_default()
+    }
+
+    /// Whether publishes to a queue are refused.
+    pub(crate) fn is_closed(&self, queue: &QueueKey) -> bool {
+        let known = self.known.read();
+        known.policy(queue).is_some_and(|policy| policy.closed)
+    }
+
+    /// The number of jobs that a queue may hold; `None` = not limited.
+    pub fn max_jobs(&self, queue: &QueueKey) -> Option<u64> {
+        self.known.read().policy(queue)?.max_jobs
+    }
+
+    /// The number of jobs of a queue that may be leased at a time; `None` = not limited.
+    pub fn max_running(&self, queue: &QueueKey) -> Option<u64> {
+        self.known.read().policy(queue)?.max_running
+    }
+
+    /// Up to `limit` queues with a stored policy, in their order, from the first one behind `after`.
+    pub fn list(&self, after: Option<&QueueKey>, limit: usize) -> Vec<(QueueKey, StoredPolicy)> {
+        self.known.read().list(after, limit)
+    }
+
+    /// The policy of a queue, from Redis.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn get(&self, queue: &QueueKey) -> Result<StoredPolicy, StoreError> {
+        self.policies.get(queue).await
+    }
+
+    /// Sets the policy of a queue, or removes it if it equals the defaults: here at once, in other processes within a
+    /// second. With `expected`, only if that is the revision of the stored policy.
+    ///
+    /// # Errors
+    /// The store failed. The policy may be set.
+    pub async fn set(
+        &self,
+        queue: &QueueKey,
+        policy: &QueuePolicy,
+        expected: Option<TableRevision>,
+    ) -> Result<PolicySetOutcome, StoreError> {
+        let outcome = self.policies.set(queue, policy, expected).await?;
+        if let PolicySetOutcome::Done(_) = outcome
+            && self.read().await.is_err()
+        {
+            // The policy is set, and is read when Redis is available again.
+            self.reader.request();
+        }
+        Ok(outcome)
+    }
+
+    /// Changes the stored policy of a queue with `merge`. If another client changes it meanwhile, it is read and merged
+    /// again. With `expected`, only if that is the revision of the stored policy.
+    ///
+    /// # Errors
+    /// See [`PolicyChangeError`].
+    pub async fn change<E>(
+        &self,
+        queue: &QueueKey,
+        expected: Option<TableRevision>,
+        merge: impl Fn(QueuePolicy) -> Result<QueuePolicy, E>,
+    ) -> Result<(QueuePolicy, TableRevision), PolicyChangeError<E>> {
+        let mut attempts = ChangeAttempts::default();
+        while attempts.next().await {
+            let stored = self.get(queue).await?;
+            if let Some(text) = stored.unreadable {
+                return Err(PolicyChangeError::Unreadable { text });
+            }
+            if expected.is_some_and(|expected| expected != stored.revision) {
+                break;
+            }
+            let policy = merge(stored.policy).map_err(PolicyChangeError::Rejected)?;
+            match self.set(queue, &policy, Some(stored.revision)).await? {
+                PolicySetOutcome::Done(revision) => return Ok((policy, revision)),
+                PolicySetOutcome::VersionMismatch(_) if expected.is_none() => {}
+                PolicySetOutcome::VersionMismatch(_) => break,
+            }
+        }
+        Err(PolicyChangeError::VersionMismatch)
+    }
+
+    /// Reads what has changed.
+    ///
+    /// # Errors
+    /// The store failed. The known policies stay in effect.
+    pub async fn read(&self) -> Result<(), StoreError> {
+        let mut whole_read_at = self.whole_read_at.lock().await;
+        let is_recent = whole_read_at.is_some_and(|at| at.elapsed() < WHOLE_INTERVAL);
+        let last = self.known.read().last;
+        let since = last.filter(|_| is_recent);
+        let changes = self.policies.changes_since(since).await?;
+        if let PolicyChanges::All { .. } = changes {
+            *whole_read_at = Some(Instant::now());
+        }
+        let needs_clock = match &changes {
+            PolicyChanges::None => self.known.read().has_pause_that_ends(),
+            PolicyChanges::Some { .. } | PolicyChanges::All { .. } => true,
+        };
+        let now_ms = match needs_clock {
+            true => Some(self.policies.now_ms().await?),
+            false => None,
+        };
+        let mut known = self.known.write();
+        if let Some(now_ms) = now_ms {
+            known.set_clock(now_ms);
+        }
+        known.apply(changes);
+        drop(known);
+        // The pauses of this process end by the new time.
+        if now_ms.is_some() {
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Keeps the table current. Never returns.
+    pub(crate) async fn follow(&self) {
+        loop {
+            let read = self.read().await;
+            self.reader.wait(read).await;
+        }
+    }
+
+    /// Waits until the pause of queues has ended, or their limit of running jobs was raised, and returns these queues.
+    pub(crate) async fn unblocked(&self) -> BTreeSet<QueueKey> {
+        loop {
+            let (queues, next_end) = self.known.write().take_unblocked();
+            if !queues.is_empty() {
+                return queues;
+            }
+            match next_end {
+                Some(wait) => {
+                    tokio::select! {
+                        () = self.changed.notified() => {}
+                        () = sleep(wait.min(PAUSE_CHECK_INTERVAL)) => {}
+                    }
+                }
+                None => self.changed.notified().await,
+            }
+        }
+    }
+}
