@@ -2,10 +2,10 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use tidegate_core::QueueKey;
 use tidegate_core::v1::publish::{
     BatchAnswer, BatchBody, BatchItemResult, JobOptions, PublishedJob,
 };
-use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{DurabilityTarget, JobsToPublish, LimitedAction, Published};
 use tidegate_store::{PUBLISH_JOBS_MAX, PublishJob};
 use tokio::task::yield_now;
@@ -24,7 +24,6 @@ type BatchJob = (PublishJob, JobOptions);
 pub(super) async fn publish_batch(
     mut request: NativeRequest,
 ) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Publish)?;
     let permit = request.permit(LimitedAction::Produce).await?;
     let queue = request.queue()?;
     request.without_query()?;

@@ -2,7 +2,6 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_core::Scope;
 use tidegate_core::v1::job::JobQuery;
 
 use super::answer::json_answer;
@@ -11,7 +10,6 @@ use super::native_request::{NativeRequest, not_found};
 use crate::shapes;
 
 pub(super) async fn explain(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     let queue = request.queue()?;
     let query: JobQuery = request.read_query()?;
     let key = query.key.as_ref().map(|key| key.as_str());

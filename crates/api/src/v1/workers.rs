@@ -4,7 +4,6 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use tidegate_core::Scope;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::values::{CursorText, Timestamp, WorkerNameText};
@@ -18,7 +17,6 @@ use crate::http::unread;
 use crate::shapes::id_text;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    request.need(Scope::Read)?;
     let query: ListQuery = request.read_query()?;
     let after = match &query.cursor {
         None => String::new(),

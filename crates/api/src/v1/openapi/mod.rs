@@ -1,20 +1,11 @@
-//! The OpenAPI document of the native API. Its operations are tables beside the table of routes, and its schemas those
-//! of `tidegate_core::v1`. The tests hold it together with the routes and with `docs/openapi.json`.
+//! The OpenAPI document of the native API: its operations are the rows of the routes, and its schemas the types of
+//! `tidegate_core::v1`. A test compares it with `docs/openapi.json`.
 
 mod examples;
-mod headers;
-mod jobs;
-mod keys;
-mod operation;
-mod parameters;
-mod queues;
 mod references;
-mod relays;
 mod responses;
-mod schedules;
 #[cfg(test)]
 mod tests;
-mod workers;
 
 use std::sync::LazyLock;
 
@@ -31,41 +22,11 @@ use utoipa::openapi::{
     Components, Content, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, Required,
 };
 
-use operation::{OperationRow, RequestShape};
+use super::routes::{OperationRow, RequestShape, TAGS, headers, parameters};
 
 const DESCRIPTION: &str = include_str!("description.md");
 /// The name of the way to authenticate.
 const API_KEY: &str = "api_key";
-
-/// The operations by the tag under which they are shown, with its description.
-const TAGS: [(&str, &str, &[OperationRow]); 6] = [
-    (
-        "jobs",
-        "Publishing, showing, changing and cancelling jobs.",
-        &jobs::OPERATIONS,
-    ),
-    (
-        "workers",
-        "Reserving jobs, and what is done with their leases.",
-        &workers::OPERATIONS,
-    ),
-    (
-        "queues",
-        "What queues hold, and their policies.",
-        &queues::OPERATIONS,
-    ),
-    (
-        "relays",
-        "Relays, which `tidegate-relayd` runs: they pass jobs on to webhooks, brokers and other queues.",
-        &relays::OPERATIONS,
-    ),
-    (
-        "schedules",
-        "Jobs that are published again and again, at the times of a cron pattern or at a fixed distance.",
-        &schedules::OPERATIONS,
-    ),
-    ("keys", "API keys.", &keys::OPERATIONS),
-];
 
 /// The document as JSON.
 pub(crate) fn document() -> Bytes {

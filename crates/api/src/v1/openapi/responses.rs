@@ -11,8 +11,8 @@ use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::{Components, HttpMethod, RefOr};
 
 use super::examples;
-use super::headers::AnswerHeader;
-use super::operation::{
+use crate::v1::routes::headers::AnswerHeader;
+use crate::v1::routes::{
     AnswerBody, AnswerShape, LinkShape, LinkTarget, OperationRow, RequestShape,
 };
 

@@ -17,7 +17,7 @@ const RETRY: &str = "retry";
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
 /// The parameters of a path.
-pub(super) fn of_path(path: &str) -> impl Iterator<Item = Parameter> {
+pub(in crate::v1) fn of_path(path: &str) -> impl Iterator<Item = Parameter> {
     let segments = path.split('/');
     let names = segments.filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     names.map(of_path_segment)
@@ -67,23 +67,23 @@ fn in_query<T: IntoParams>() -> Vec<Parameter> {
     T::into_params(|| Some(ParameterIn::Query))
 }
 
-pub(super) fn of_job() -> Vec<Parameter> {
+pub(in crate::v1) fn of_job() -> Vec<Parameter> {
     in_query::<JobQuery>()
 }
 
-pub(super) fn of_result() -> Vec<Parameter> {
+pub(in crate::v1) fn of_result() -> Vec<Parameter> {
     in_query::<ResultQuery>()
 }
 
-pub(super) fn of_cancel() -> Vec<Parameter> {
+pub(in crate::v1) fn of_cancel() -> Vec<Parameter> {
     in_query::<CancelQuery>()
 }
 
-pub(super) fn of_list() -> Vec<Parameter> {
+pub(in crate::v1) fn of_list() -> Vec<Parameter> {
     in_query::<ListQuery>()
 }
 
-pub(super) fn of_job_list() -> Vec<Parameter> {
+pub(in crate::v1) fn of_job_list() -> Vec<Parameter> {
     [in_query::<JobFilter>(), of_list()].concat()
 }
 
@@ -104,20 +104,20 @@ fn condition(name: &str, pattern: &str, description: &str) -> Parameter {
 /// `*`, or the revision of an entry of a table in quotes.
 const ETAG_OR_ANY: &str = "^([*]|\"(0|[1-9][0-9]{0,17}[.][0-9a-f]{8})\")$";
 
-pub(super) fn of_policy_change() -> Vec<Parameter> {
+pub(in crate::v1) fn of_policy_change() -> Vec<Parameter> {
     let description = "The `ETag` of the policy that the change is made for, or `*` for any. If the policy has another one, nothing is changed.";
     vec![condition("If-Match", ETAG_OR_ANY, description)]
 }
 
-pub(super) fn of_relay_change() -> Vec<Parameter> {
+pub(in crate::v1) fn of_relay_change() -> Vec<Parameter> {
     of_change("relay")
 }
 
-pub(super) fn of_schedule_change() -> Vec<Parameter> {
+pub(in crate::v1) fn of_schedule_change() -> Vec<Parameter> {
     of_change("schedule")
 }
 
-pub(super) fn of_next_runs() -> Vec<Parameter> {
+pub(in crate::v1) fn of_next_runs() -> Vec<Parameter> {
     in_query::<NextRunsQuery>()
 }
 
@@ -134,7 +134,7 @@ fn of_change(what: &str) -> Vec<Parameter> {
 }
 
 /// The options of a publish: each in the query, and in a header.
-pub(super) fn of_publish() -> Vec<Parameter> {
+pub(in crate::v1) fn of_publish() -> Vec<Parameter> {
     let mut parameters = in_query::<JobOptions>();
     for parameter in &mut parameters {
         if parameter.name == RETRY {

@@ -7,9 +7,11 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Put};
 
+use super::handler::within_limit;
 use super::headers::AnswerHeader;
 use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
 use super::parameters::{of_list, of_next_runs, of_schedule_change};
+use crate::v1::schedules;
 
 const SCHEDULES: &str = "/v1/{namespace}/schedules";
 const SCHEDULE: &str = "/v1/{namespace}/schedules/{schedule}";
@@ -20,18 +22,36 @@ const fn schedule(status: u16, description: &'static str) -> AnswerShape {
 }
 
 pub(super) const OPERATIONS: [OperationRow; 5] = [
-    operation(Get, SCHEDULES, "list_schedules", Scope::Read)
+    operation(
+        Get,
+        SCHEDULES,
+        "list_schedules",
+        Scope::Read,
+        within_limit!(schedules::list),
+    )
         .about(
             "List schedules",
             "The schedules of the namespace by name. Schedules that cannot be read are left out.",
         )
         .parameters(of_list)
         .answers(&[json(200, "ScheduleListPage", "A page of schedules.")]),
-    operation(Get, SCHEDULE, "show_schedule", Scope::Read)
+    operation(
+        Get,
+        SCHEDULE,
+        "show_schedule",
+        Scope::Read,
+        within_limit!(schedules::show),
+    )
         .about("Show a schedule", "What it does, and its next tick.")
         .answers(&[schedule(200, "The schedule.")])
         .problems(&[ScheduleNotFound, ScheduleUnreadable]),
-    operation(Put, SCHEDULE, "set_schedule", Scope::Admin)
+    operation(
+        Put,
+        SCHEDULE,
+        "set_schedule",
+        Scope::Admin,
+        within_limit!(schedules::set),
+    )
         .about(
             "Create or replace a schedule",
             "Fields that are absent have their defaults. A tick that is due stays due if the times of the ticks stay; else the next \
@@ -50,7 +70,13 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
             RunAtOutOfRange,
             VersionMismatch,
         ]),
-    operation(Delete, SCHEDULE, "delete_schedule", Scope::Admin)
+    operation(
+        Delete,
+        SCHEDULE,
+        "delete_schedule",
+        Scope::Admin,
+        within_limit!(schedules::delete),
+    )
         .about(
             "Delete a schedule",
             "It publishes no more jobs. Those that it has published stay.",
@@ -58,7 +84,13 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
         .parameters(of_schedule_change)
         .answers(&[json(200, "DeletedSchedule", "The schedule is deleted.")])
         .problems(&[ScheduleNotFound, VersionMismatch]),
-    operation(Get, NEXT_RUNS, "list_next_runs", Scope::Read)
+    operation(
+        Get,
+        NEXT_RUNS,
+        "list_next_runs",
+        Scope::Read,
+        within_limit!(schedules::next),
+    )
         .about(
             "List next runs",
             "The next ticks of a schedule, by its times alone: missed ticks are not among them.",

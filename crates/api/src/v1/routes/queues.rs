@@ -6,9 +6,11 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
+use super::handler::within_limit;
 use super::headers::AnswerHeader;
 use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
 use super::parameters::{of_list, of_policy_change};
+use crate::v1::{policy, queues};
 
 const QUEUE: &str = "/v1/{namespace}/queues/{queue}";
 const POLICY: &str = "/v1/{namespace}/queues/{queue}/policy";
@@ -20,34 +22,64 @@ const fn policy(description: &'static str) -> AnswerShape {
 }
 
 pub(super) const OPERATIONS: [OperationRow; 8] = [
-    operation(Get, "/v1/{namespace}/queues", "list_queues", Scope::Read)
+    operation(
+        Get,
+        "/v1/{namespace}/queues",
+        "list_queues",
+        Scope::Read,
+        within_limit!(queues::list),
+    )
         .about(
             "List queues",
             "The queues of the namespace. A queue without jobs is forgotten within two minutes. Each page is sorted by name, the list is not. A queue may be on two pages.",
         )
         .parameters(of_list)
         .answers(&[json(200, "QueueListPage", "A page of queues.")]),
-    operation(Get, QUEUE, "show_queue", Scope::Read)
+    operation(
+        Get,
+        QUEUE,
+        "show_queue",
+        Scope::Read,
+        within_limit!(queues::show),
+    )
         .about(
             "Show a queue",
             "The number of its jobs by state, and whether it is paused or closed. A queue that was never used has no jobs.",
         )
         .answers(&[json(200, "QueueView", "The queue.")]),
-    operation(Delete, QUEUE, "delete_queue", Scope::Admin)
+    operation(
+        Delete,
+        QUEUE,
+        "delete_queue",
+        Scope::Admin,
+        within_limit!(queues::delete),
+    )
         .about(
             "Delete a queue",
             "Deletes the policy of a queue without jobs, and removes it from lists.",
         )
         .answers(&[json(200, "DeletedQueue", "The queue is deleted.")])
         .problems(&[QueueNotEmpty]),
-    operation(Get, POLICY, "show_policy", Scope::Read)
+    operation(
+        Get,
+        POLICY,
+        "show_policy",
+        Scope::Read,
+        within_limit!(policy::show),
+    )
         .about(
             "Show the policy of a queue",
             "All fields; what was not set has its default.",
         )
         .answers(&[policy("The policy.")])
         .problems(&[PolicyUnreadable]),
-    operation(Put, POLICY, "set_policy", Scope::Admin)
+    operation(
+        Put,
+        POLICY,
+        "set_policy",
+        Scope::Admin,
+        within_limit!(policy::set),
+    )
         .about(
             "Replace the policy of a queue",
             "Fields that are absent have their defaults. Effective in all servers within a second.",
@@ -56,7 +88,13 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
         .body(RequestShape::Json("PolicyBody"))
         .answers(&[policy("The new policy.")])
         .problems(&[NamespaceFull, VersionMismatch]),
-    operation(Patch, POLICY, "change_policy", Scope::Admin)
+    operation(
+        Patch,
+        POLICY,
+        "change_policy",
+        Scope::Admin,
+        within_limit!(policy::patch),
+    )
         .about(
             "Change the policy of a queue",
             "Fields that are absent stay as they are. Effective in all servers within a second.",
@@ -65,14 +103,26 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
         .body(RequestShape::Json("PolicyBody"))
         .answers(&[policy("The new policy.")])
         .problems(&[NamespaceFull, PolicyUnreadable, VersionMismatch]),
-    operation(Post, PURGE, "purge", Scope::Admin)
+    operation(
+        Post,
+        PURGE,
+        "purge",
+        Scope::Admin,
+        within_limit!(queues::purge),
+    )
         .about(
             "Delete the jobs of a queue",
             "Deletes all jobs in one state: those that were in the queue when the call began.",
         )
         .body(RequestShape::Json("PurgeBody"))
         .answers(&[json(200, "PurgeAnswer", "How many jobs were deleted.")]),
-    operation(Post, RESPAWN, "respawn", Scope::Admin)
+    operation(
+        Post,
+        RESPAWN,
+        "respawn",
+        Scope::Admin,
+        within_limit!(queues::respawn),
+    )
         .about(
             "Bring dead jobs back",
             "The oldest dead jobs of the queue are ready again, with all their attempts; with `rate_per_second` at evenly spaced times.",

@@ -1,35 +1,39 @@
-//! The shape of a row in the tables of operations: all that a client may send to a method of a path, and get from it.
+//! A row in the tables of operations: a method of a path, the scope that it needs, its handler, all that a client may send,
+//! and get from it.
 
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::path::Parameter;
 
+use super::handler::Handler;
 use super::headers::AnswerHeader;
 
 /// A method of a path. What all operations have in common, such as the answers to a request without a valid API key, is
-/// added in [`super::responses`].
-pub(super) struct OperationRow {
-    pub(super) method: HttpMethod,
-    /// As in the table of routes.
-    pub(super) path: &'static str,
+/// added in [`crate::v1::openapi`].
+pub(in crate::v1) struct OperationRow {
+    pub(in crate::v1) method: HttpMethod,
+    pub(in crate::v1) path: &'static str,
     /// Unique in the document.
-    pub(super) id: &'static str,
-    pub(super) summary: &'static str,
-    pub(super) description: &'static str,
+    pub(in crate::v1) id: &'static str,
+    pub(in crate::v1) summary: &'static str,
+    pub(in crate::v1) description: &'static str,
     /// The scope that the API key needs.
-    pub(super) scope: Scope,
+    pub(in crate::v1) scope: Scope,
+    /// Another one that is enough for those who name the job by its key.
+    pub(in crate::v1) scope_by_key: Option<Scope>,
+    pub(in crate::v1) handler: Handler,
     /// Parameters of the query and headers. Those of the path follow from `path`.
-    pub(super) parameters: fn() -> Vec<Parameter>,
-    pub(super) body: RequestShape,
-    pub(super) answers: &'static [AnswerShape],
+    pub(in crate::v1) parameters: fn() -> Vec<Parameter>,
+    pub(in crate::v1) body: RequestShape,
+    pub(in crate::v1) answers: &'static [AnswerShape],
     /// The problems besides those of all operations and of all bodies of this shape.
-    pub(super) problems: &'static [ProblemCode],
+    pub(in crate::v1) problems: &'static [ProblemCode],
 }
 
 /// The body of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestShape {
+pub(in crate::v1) enum RequestShape {
     /// None; a body that is sent is ignored.
     Nothing,
     /// JSON with this schema.
@@ -40,7 +44,7 @@ pub(super) enum RequestShape {
 
 /// The body of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnswerBody {
+pub(in crate::v1) enum AnswerBody {
     Nothing,
     /// JSON with this schema.
     Json(&'static str),
@@ -51,24 +55,24 @@ pub(super) enum AnswerBody {
 }
 
 /// An answer to a request that succeeds.
-pub(super) struct AnswerShape {
-    pub(super) status: u16,
-    pub(super) description: &'static str,
-    pub(super) body: AnswerBody,
-    pub(super) headers: &'static [AnswerHeader],
-    pub(super) links: &'static [LinkShape],
+pub(in crate::v1) struct AnswerShape {
+    pub(in crate::v1) status: u16,
+    pub(in crate::v1) description: &'static str,
+    pub(in crate::v1) body: AnswerBody,
+    pub(in crate::v1) headers: &'static [AnswerHeader],
+    pub(in crate::v1) links: &'static [LinkShape],
 }
 
 /// What a client can do with an answer.
-pub(super) struct LinkShape {
+pub(in crate::v1) struct LinkShape {
     /// The operation. It gets the namespace and the queue of the request.
-    pub(super) operation: &'static str,
-    pub(super) takes: LinkTarget,
+    pub(in crate::v1) operation: &'static str,
+    pub(in crate::v1) takes: LinkTarget,
 }
 
 /// Where an operation takes a value of an answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum LinkTarget {
+pub(in crate::v1) enum LinkTarget {
     /// A parameter of the path, and an expression for its value.
     Path(&'static str, &'static str),
     /// `leases` of the body, and an expression for one of them.
@@ -82,11 +86,12 @@ fn no_parameters() -> Vec<Parameter> {
 }
 
 /// An operation without parameters, body and answers, to which these are added.
-pub(super) const fn operation(
+pub(in crate::v1) const fn operation(
     method: HttpMethod,
     path: &'static str,
     id: &'static str,
     scope: Scope,
+    handler: Handler,
 ) -> OperationRow {
     OperationRow {
         method,
@@ -95,6 +100,8 @@ pub(super) const fn operation(
         summary: "",
         description: "",
         scope,
+        scope_by_key: None,
+        handler,
         parameters: no_parameters,
         body: RequestShape::Nothing,
         answers: &[],
@@ -103,35 +110,56 @@ pub(super) const fn operation(
 }
 
 impl OperationRow {
-    pub(super) const fn about(mut self, summary: &'static str, description: &'static str) -> Self {
+    /// The method as in a request.
+    pub(in crate::v1) const fn method_name(&self) -> &'static str {
+        match self.method {
+            HttpMethod::Get => "GET",
+            HttpMethod::Post => "POST",
+            HttpMethod::Put => "PUT",
+            HttpMethod::Patch => "PATCH",
+            HttpMethod::Delete => "DELETE",
+            _ => panic!("no operation has this method"),
+        }
+    }
+
+    pub(in crate::v1) const fn about(
+        mut self,
+        summary: &'static str,
+        description: &'static str,
+    ) -> Self {
         self.summary = summary;
         self.description = description;
         self
     }
 
-    pub(super) const fn parameters(mut self, parameters: fn() -> Vec<Parameter>) -> Self {
+    pub(in crate::v1) const fn or_by_key(mut self, scope: Scope) -> Self {
+        self.scope_by_key = Some(scope);
+        self
+    }
+
+    pub(in crate::v1) const fn parameters(mut self, parameters: fn() -> Vec<Parameter>) -> Self {
         self.parameters = parameters;
         self
     }
 
-    pub(super) const fn body(mut self, body: RequestShape) -> Self {
+    pub(in crate::v1) const fn body(mut self, body: RequestShape) -> Self {
         self.body = body;
         self
     }
 
-    pub(super) const fn answers(mut self, answers: &'static [AnswerShape]) -> Self {
+    pub(in crate::v1) const fn answers(mut self, answers: &'static [AnswerShape]) -> Self {
         self.answers = answers;
         self
     }
 
-    pub(super) const fn problems(mut self, problems: &'static [ProblemCode]) -> Self {
+    pub(in crate::v1) const fn problems(mut self, problems: &'static [ProblemCode]) -> Self {
         self.problems = problems;
         self
     }
 }
 
 /// An answer with a body of JSON.
-pub(super) const fn json(
+pub(in crate::v1) const fn json(
     status: u16,
     schema: &'static str,
     description: &'static str,
@@ -146,17 +174,17 @@ pub(super) const fn json(
 }
 
 impl AnswerShape {
-    pub(super) const fn body(mut self, body: AnswerBody) -> Self {
+    pub(in crate::v1) const fn body(mut self, body: AnswerBody) -> Self {
         self.body = body;
         self
     }
 
-    pub(super) const fn headers(mut self, headers: &'static [AnswerHeader]) -> Self {
+    pub(in crate::v1) const fn headers(mut self, headers: &'static [AnswerHeader]) -> Self {
         self.headers = headers;
         self
     }
 
-    pub(super) const fn links(mut self, links: &'static [LinkShape]) -> Self {
+    pub(in crate::v1) const fn links(mut self, links: &'static [LinkShape]) -> Self {
         self.links = links;
         self
     }

@@ -6,7 +6,7 @@ use utoipa::openapi::{Components, RefOr};
 
 /// A header of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnswerHeader {
+pub(in crate::v1) enum AnswerHeader {
     RequestId,
     RetryAfter,
     Challenge,
@@ -182,18 +182,18 @@ const TABLE: [HeaderRow; 14] = [
 
 impl AnswerHeader {
     /// Its name.
-    pub(super) const fn name(self) -> &'static str {
+    pub(in crate::v1) const fn name(self) -> &'static str {
         TABLE[self as usize].name
     }
 
     /// The component with its description.
-    pub(super) fn reference(self) -> Ref {
+    pub(in crate::v1) fn reference(self) -> Ref {
         Ref::new(format!("#/components/headers/{}", self.name()))
     }
 }
 
 /// Adds all headers to the components.
-pub(super) fn add_to(components: &mut Components) {
+pub(in crate::v1) fn add_to(components: &mut Components) {
     for row in &TABLE {
         let header: Header = HeaderBuilder::new()
             .schema(Some((row.schema)()))
@@ -206,7 +206,7 @@ pub(super) fn add_to(components: &mut Components) {
 }
 
 /// The names of the headers that are required where they are listed. The type of utoipa has no field for that.
-pub(super) fn required() -> impl Iterator<Item = &'static str> {
+pub(in crate::v1) fn required() -> impl Iterator<Item = &'static str> {
     let required = TABLE.iter().filter(|row| row.is_required);
     required.map(|row| row.name)
 }

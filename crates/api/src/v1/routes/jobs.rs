@@ -1,5 +1,7 @@
 //! Operations on the jobs of a queue: publishing, showing, changing and cancelling them.
 
+use std::pin::pin;
+
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{
     DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken, NamespaceFull,
@@ -8,11 +10,14 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
 
+use super::handler::{answered, within_limit};
 use super::headers::AnswerHeader;
 use super::operation::{
     AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
 };
 use super::parameters::{of_cancel, of_job, of_job_list, of_publish, of_result};
+use crate::http::time_limit::with_time_limit;
+use crate::v1::{batch, explain, job, job_list, publish, result};
 
 const JOBS: &str = "/v1/{namespace}/queues/{queue}/jobs";
 const ACT: &str = "/v1/{namespace}/queues/{queue}/jobs/act";
@@ -42,7 +47,22 @@ const fn of_the_job(operation: &'static str) -> LinkShape {
 }
 
 pub(super) const OPERATIONS: [OperationRow; 11] = [
-    operation(Post, JOBS, "publish", Scope::Publish)
+    operation(
+        Post,
+        JOBS,
+        "publish",
+        Scope::Publish,
+        answered!(|incoming| {
+            // The limit is that of storing the job.
+            let limit = incoming.app.request_limits.timeout;
+            let wait_time = incoming.api_request.body.wait_time();
+            let storing = pin!(async move {
+                publish::publish(incoming.open_with_options().await?).await
+            });
+            let stored = with_time_limit(storing, limit, wait_time).await?;
+            stored.answer().await
+        }),
+    )
         .about(
             "Publish a job",
             "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Without a content type, or with that of \
@@ -77,7 +97,13 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             TooManyWaiting,
             NotDurable,
         ]),
-    operation(Get, JOBS, "list_jobs", Scope::Read)
+    operation(
+        Get,
+        JOBS,
+        "list_jobs",
+        Scope::Read,
+        within_limit!(job_list::list),
+    )
         .about(
             "List the jobs of a queue",
             "The jobs that match all parameters, in pages. Ready and dead jobs come in the order of their lists, others in no order. A job whose \
@@ -86,7 +112,13 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         )
         .parameters(of_job_list)
         .answers(&[json(200, "JobListPage", "A page of jobs.")]),
-    operation(Post, ACT, "act_on_jobs", Scope::Admin)
+    operation(
+        Post,
+        ACT,
+        "act_on_jobs",
+        Scope::Admin,
+        within_limit!(job_list::act),
+    )
         .about(
             "Act on all jobs that match a filter",
             "Cancels, promotes, respawns, purges or changes jobs, one page a call; with `dry_run` they are only counted. It is repeated with the \
@@ -97,7 +129,13 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         .body(RequestShape::Json("ActBody"))
         .answers(&[json(200, "ActAnswer", "How many jobs were found and changed.")])
         .problems(&[DelayAndRunAt, RunAtOutOfRange]),
-    operation(Post, BATCH, "publish_batch", Scope::Publish)
+    operation(
+        Post,
+        BATCH,
+        "publish_batch",
+        Scope::Publish,
+        within_limit!(batch::publish_batch),
+    )
         .about(
             "Publish several jobs",
             "Up to 1,000 jobs and 64 MiB (`requests.bulk_bytes_max`), stored in their order. With `atomic`, up to 64 jobs are stored or none.",
@@ -120,7 +158,14 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             QueueFull,
             NotDurable,
         ]),
-    operation(Get, JOB, "show_job", Scope::Read)
+    operation(
+        Get,
+        JOB,
+        "show_job",
+        Scope::Read,
+        within_limit!(job::show),
+    )
+        .or_by_key(Scope::Publish)
         .about(
             "Show a job",
             "All about a job except its payload. With the scope `publish` alone, only a job named by its key is shown.",
@@ -128,13 +173,25 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         .parameters(of_job)
         .answers(&[json(200, "JobDetails", "The job.")])
         .problems(&[JobNotFound]),
-    operation(Patch, JOB, "change_job", Scope::Publish)
+    operation(
+        Patch,
+        JOB,
+        "change_job",
+        Scope::Publish,
+        within_limit!(job::change),
+    )
         .about("Change when a job runs", "The job must be waiting. Payload and attributes change only by a publish with `if_exists=replace`.")
         .parameters(of_job)
         .body(RequestShape::Json("ChangeBody"))
         .answers(&[json(200, "ChangedJob", "The job after the change.")])
         .problems(&[DelayAndRunAt, RunAtOutOfRange, JobNotFound, JobRunning, JobDead]),
-    operation(Delete, JOB, "cancel_job", Scope::Publish)
+    operation(
+        Delete,
+        JOB,
+        "cancel_job",
+        Scope::Publish,
+        within_limit!(job::cancel),
+    )
         .about("Cancel a job", "Deletes a job that no worker holds. `running` says what happens to one that a worker holds.")
         .parameters(of_cancel)
         .answers(&[
@@ -142,7 +199,13 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             json(202, "CancelAnswer", "The worker that holds the job is notified when it extends its lease."),
         ])
         .problems(&[JobNotFound, JobRunning]),
-    operation(Get, EXPLAIN, "explain_job", Scope::Read)
+    operation(
+        Get,
+        EXPLAIN,
+        "explain_job",
+        Scope::Read,
+        within_limit!(explain::explain),
+    )
         .about(
             "Explain a job",
             "Why it is not delivered now, or not any more: a cause, a sentence with what to do, and facts.",
@@ -150,14 +213,29 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         .parameters(of_job)
         .answers(&[json(200, "JobExplanation", "Why the job is where it is.")])
         .problems(&[JobNotFound]),
-    operation(Get, PAYLOAD, "show_payload", Scope::Read)
+    operation(
+        Get,
+        PAYLOAD,
+        "show_payload",
+        Scope::Read,
+        within_limit!(job::payload),
+    )
         .about("Show the payload of a job", "The body of the answer is the payload, with its content type.")
         .parameters(of_job)
         .answers(&[json(200, "", "The payload.")
             .body(AnswerBody::Payload)
             .headers(&[AnswerHeader::NoSniff, AnswerHeader::Sandbox])])
         .problems(&[JobNotFound]),
-    operation(Get, RESULT, "show_result", Scope::Read)
+    operation(
+        Get,
+        RESULT,
+        "show_result",
+        Scope::Read,
+        answered!(|incoming| {
+            // Each look at Redis has a time limit.
+            result::result(incoming.open().await?).await
+        }),
+    )
         .about(
             "Fetch the result of a job",
             "What a worker returned with its ack, kept as long as the job (`retain`). With `wait` the answer comes when the job has ended.",
@@ -171,7 +249,13 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             json(204, "", "The job is done, without a result.").body(AnswerBody::Nothing),
         ])
         .problems(&[JobNotFound, JobDead, TooManyWaiting]),
-    operation(Post, PROMOTE, "promote_job", Scope::Publish)
+    operation(
+        Post,
+        PROMOTE,
+        "promote_job",
+        Scope::Publish,
+        within_limit!(job::promote),
+    )
         .about("Run a job now", "A delayed job becomes ready without waiting for its time.")
         .parameters(of_job)
         .answers(&[json(200, "PromotedJob", "The job is ready.")])

@@ -4,17 +4,31 @@ use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{KeyNotFound, NamespaceFull};
 use utoipa::openapi::HttpMethod::{Delete, Get, Post};
 
+use super::handler::within_limit;
 use super::operation::{LinkShape, LinkTarget, OperationRow, RequestShape, json, operation};
 use super::parameters::of_list;
+use crate::v1::keys;
 
 const KEYS: &str = "/v1/{namespace}/keys";
 
 pub(super) const OPERATIONS: [OperationRow; 3] = [
-    operation(Get, KEYS, "list_keys", Scope::Admin)
+    operation(
+        Get,
+        KEYS,
+        "list_keys",
+        Scope::Admin,
+        within_limit!(keys::list),
+    )
         .about("List API keys", "The keys that allow nothing beyond the namespace and the pool of the key of the request, in no order.")
         .parameters(of_list)
         .answers(&[json(200, "KeyPage", "A page of keys, without their secrets.")]),
-    operation(Post, KEYS, "create_key", Scope::Admin)
+    operation(
+        Post,
+        KEYS,
+        "create_key",
+        Scope::Admin,
+        within_limit!(keys::create),
+    )
         .about("Create an API key", "The new key cannot allow more than the key of the request, nor expire later.")
         .body(RequestShape::Json("CreateKeyBody"))
         .answers(&[json(201, "CreatedKey", "The key. This is the only answer with its secret.").links(&[LinkShape {
@@ -22,7 +36,13 @@ pub(super) const OPERATIONS: [OperationRow; 3] = [
             takes: LinkTarget::Path("key", "$response.body#/key/id"),
         }])])
         .problems(&[NamespaceFull]),
-    operation(Delete, "/v1/{namespace}/keys/{key}", "revoke_key", Scope::Admin)
+    operation(
+        Delete,
+        "/v1/{namespace}/keys/{key}",
+        "revoke_key",
+        Scope::Admin,
+        within_limit!(keys::revoke),
+    )
         .about("Revoke an API key", "Servers reject the key within a second, and end the requests that wait with it.")
         .answers(&[json(200, "RevokedKey", "The key is deleted.")])
         .problems(&[KeyNotFound]),

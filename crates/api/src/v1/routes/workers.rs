@@ -6,11 +6,13 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Get, Post};
 
+use super::handler::{answered, within_limit};
 use super::headers::AnswerHeader;
 use super::operation::{
     AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
 };
 use super::parameters::of_list;
+use crate::v1::{reserve, settle, workers};
 
 const FIRST_LEASE: &str = "$response.body#/jobs/0/lease";
 
@@ -26,7 +28,13 @@ const NO_JOB: super::operation::AnswerShape =
     json(204, "", "The format `raw`: there was no ready job.").body(AnswerBody::Nothing);
 
 pub(super) const OPERATIONS: [OperationRow; 6] = [
-    operation(Get, "/v1/{namespace}/workers", "list_workers", Scope::Read)
+    operation(
+        Get,
+        "/v1/{namespace}/workers",
+        "list_workers",
+        Scope::Read,
+        within_limit!(workers::list),
+    )
         .about(
             "List workers",
             "The workers that have given their names in reserve calls within the last minute, or hold jobs, with these jobs. A page ends after \
@@ -34,7 +42,17 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
         )
         .parameters(of_list)
         .answers(&[json(200, "WorkerListPage", "A page of workers, by name.")]),
-    operation(Post, "/v1/{namespace}/reserve", "reserve", Scope::Consume)
+    operation(
+        Post,
+        "/v1/{namespace}/reserve",
+        "reserve",
+        Scope::Consume,
+        answered!(|incoming| {
+            // Enforces the time limit itself. What reads the request has a box of its own, which is freed before the wait.
+            let opening = Box::pin(reserve::open(incoming));
+            reserve::reserve(opening.await?).await
+        }),
+    )
         .about(
             "Reserve jobs",
             "Leases ready jobs of up to 16 queues to the worker, and waits for them if there are none. A job whose lease expires is \
@@ -66,20 +84,44 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
             NO_JOB,
         ])
         .problems(&[RateLimited, TooManyWaiting]),
-    operation(Post, "/v1/{namespace}/ack", "ack", Scope::Consume)
+    operation(
+        Post,
+        "/v1/{namespace}/ack",
+        "ack",
+        Scope::Consume,
+        within_limit!(settle::ack),
+    )
         .about("Acknowledge jobs", "The jobs are done, and deleted unless they are retained. Each may have a result, which is kept with it. It is safe to repeat.")
         .body(RequestShape::Json("AckBody"))
         .answers(&[json(200, "AckAnswer", "An outcome for each lease, in the order of the request.")])
         .problems(&[PayloadTooLarge, PayloadNotJson]),
-    operation(Post, "/v1/{namespace}/fail", "fail", Scope::Consume)
+    operation(
+        Post,
+        "/v1/{namespace}/fail",
+        "fail",
+        Scope::Consume,
+        within_limit!(settle::fail),
+    )
         .about("Report failed attempts", "The jobs are retried as their retry policies say, or dead after their last attempt.")
         .body(RequestShape::Json("FailBody"))
         .answers(&[json(200, "FailAnswer", "An outcome for each lease, in the order of the request.")]),
-    operation(Post, "/v1/{namespace}/touch", "touch", Scope::Consume)
+    operation(
+        Post,
+        "/v1/{namespace}/touch",
+        "touch",
+        Scope::Consume,
+        within_limit!(settle::touch),
+    )
         .about("Extend leases", "The worker holds the jobs for longer. A lease never becomes shorter.")
         .body(RequestShape::Json("TouchBody"))
         .answers(&[json(200, "TouchAnswer", "An outcome for each lease, in the order of the request.")]),
-    operation(Post, "/v1/{namespace}/release", "release", Scope::Consume)
+    operation(
+        Post,
+        "/v1/{namespace}/release",
+        "release",
+        Scope::Consume,
+        within_limit!(settle::release),
+    )
         .about("Give jobs back", "The jobs are ready again, or delayed. This is not a failure, and uses no attempt.")
         .body(RequestShape::Json("ReleaseBody"))
         .answers(&[json(200, "ReleaseAnswer", "An outcome for each lease, in the order of the request.")]),

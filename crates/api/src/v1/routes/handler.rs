@@ -1,0 +1,94 @@
+//! Handlers, as the rows of the routes have them.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::Response;
+use tidegate_core::Scope;
+
+use crate::app::App;
+use crate::http::exchange::Answering;
+use crate::http::request::ApiRequest;
+use crate::v1::error::NativeError;
+use crate::v1::native_request::{NativeRequest, PathParts};
+
+/// Answers a request.
+pub(in crate::v1) type Handler = fn(Incoming) -> Answering;
+
+/// The answer of a handler, or the problem that it answers with.
+pub(in crate::v1) type Answered = Result<Response<Body>, NativeError>;
+
+/// A request to an operation.
+pub(in crate::v1) struct Incoming {
+    pub(in crate::v1) app: Arc<App>,
+    pub(in crate::v1) api_request: ApiRequest,
+    pub(super) parts: PathParts,
+    /// The scope that the operation needs.
+    pub(super) scope: Scope,
+    /// Another one that is enough for those who name the job by its key.
+    pub(super) scope_by_key: Option<Scope>,
+}
+
+impl Incoming {
+    /// The request as a handler takes it. Its client has the scope that the operation needs.
+    pub(in crate::v1) async fn open(self) -> Result<NativeRequest, NativeError> {
+        let (scope, by_key) = (self.scope, self.scope_by_key);
+        let request = NativeRequest::open(self.app, self.api_request, self.parts).await?;
+        check_scope(&request, scope, by_key)?;
+        Ok(request)
+    }
+
+    /// The same for the operation that has options of a job in headers.
+    pub(in crate::v1) async fn open_with_options(self) -> Result<NativeRequest, NativeError> {
+        let Self {
+            app,
+            api_request,
+            parts,
+            scope,
+            scope_by_key,
+        } = self;
+        let request = NativeRequest::open_with_options(app, api_request, parts).await?;
+        check_scope(&request, scope, scope_by_key)?;
+        Ok(request)
+    }
+}
+
+fn check_scope(
+    request: &NativeRequest,
+    scope: Scope,
+    by_key: Option<Scope>,
+) -> Result<(), NativeError> {
+    match (request.need(scope), by_key) {
+        (Err(_), Some(by_key)) => request.need(by_key),
+        (checked, _) => checked,
+    }
+}
+
+/// A handler that is boxed. A macro, so that each box has the size of its own handler.
+macro_rules! answered {
+    (|$incoming:ident| $handling:expr) => {
+        |$incoming: $crate::v1::routes::handler::Incoming| -> $crate::http::exchange::Answering {
+            let request_id = $incoming.api_request.context.id;
+            let changes = $incoming.api_request.head.method != axum::http::Method::GET;
+            Box::pin(async move {
+                let answered: $crate::v1::routes::handler::Answered =
+                    async move { $handling }.await;
+                answered.unwrap_or_else(|error| error.answer(request_id, changes))
+            })
+        }
+    };
+}
+
+/// A handler that is boxed with the time limit of requests.
+macro_rules! within_limit {
+    ($handler:path) => {
+        $crate::v1::routes::handler::answered!(|incoming| {
+            let limit = incoming.app.request_limits.timeout;
+            let wait_time = incoming.api_request.body.wait_time();
+            let handling = std::pin::pin!(async move { $handler(incoming.open().await?).await });
+            $crate::http::time_limit::with_time_limit(handling, limit, wait_time).await
+        })
+    };
+}
+
+pub(super) use {answered, within_limit};
