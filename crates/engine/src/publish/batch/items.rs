@@ -16,7 +16,7 @@ pub(crate) struct PublishItem<J> {
 pub(crate) struct BatchedPublish;
 
 /// Publishing in separate calls: large payloads would delay other requests, and a call can replace only one job. Up to
-/// [`ALONE_CALLS_MAX`] calls are in flight for a queue at each server, so that a server that does not answer does not
+/// 16 calls are in flight for a queue at each server, so that a server that does not answer does not
 /// block publishes to the others.
 #[derive(Debug)]
 pub(crate) struct SinglePublish;
