@@ -1,4 +1,4 @@
-//! `cargo xtask faults` and `cargo xtask soak`: build and run the programs of `crates/faults`.
+//! `cargo xtask faults` and `cargo xtask soak`: build and run the programs of `tools/faults`.
 
 use std::process::{Command, ExitCode};
 

@@ -22,7 +22,7 @@ use axum::response::IntoResponse;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq;
-use tidegate_service::{LogLimit, Peer};
+use tidegate_daemon::{LogLimit, Peer};
 
 use self::throttle::{LoginSource, LoginThrottle, TooManyLogins};
 use crate::config::{AccountRole, Password};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tidegate_core::Namespace;
+use tidegate_daemon::traces::Traces;
+use tidegate_daemon::{ByteBudget, Readiness};
 use tidegate_engine::{DurabilityTarget, Engine, EngineSettings, Pool, PublishSize, TokenForm};
-use tidegate_service::traces::Traces;
-use tidegate_service::{ByteBudget, Readiness};
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 

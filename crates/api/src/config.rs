@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_core::v1::limits::POOL_BYTES_MAX;
-use tidegate_launch::Settings;
-use tidegate_service::traces::TracesConfig;
-use tidegate_service::{Bound, ListenLimits, LogConfig};
+use tidegate_daemon::Settings;
+use tidegate_daemon::traces::TracesConfig;
+use tidegate_daemon::{Bound, ListenLimits, LogConfig};
 use tidegate_store::{NamespaceLimits, StoreConfig};
 
 pub use durability::DurabilityConfig;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_launch::{DaemonContext, redis_check};
-use tidegate_service::metrics::Metrics;
-use tidegate_service::{
+use tidegate_daemon::metrics::Metrics;
+use tidegate_daemon::{
     BindError, ByteBudget, DrainResult, ListenLimits, Listener, OpenFileLimitError, ServingThreads,
     router_handler,
 };
+use tidegate_daemon::{DaemonContext, redis_check};
 use tidegate_store::{ConnectError, NamespaceLimits, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
-use tidegate_service::Peer;
+use tidegate_daemon::Peer;
 
 use crate::app::App;
 use crate::http::exchange::{Answering, OverBudgetAnswer, begin};

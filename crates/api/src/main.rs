@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tidegate_api::{ApiConfig, translate};
-use tidegate_launch::{CommonFlags, launch};
+use tidegate_daemon::{CommonFlags, launch};
 
 /// hyper allocates two buffers of 8 KiB for each connection, and a waiting consumer hardly touches them. An allocator that
 /// writes metadata into or next to a block touches at least one page of each buffer; jemalloc stores its metadata

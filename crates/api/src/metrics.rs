@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use prometheus::IntGaugeVec;
 use prometheus::proto::MetricFamily;
-use tidegate_service::ByteBudget;
-use tidegate_service::metrics::gauges;
+use tidegate_daemon::ByteBudget;
+use tidegate_daemon::metrics::gauges;
 
 use crate::app::App;
 

@@ -4,7 +4,7 @@
 //!  public port │ admin port │ port for Youzan's protocol │ 128 for each Redis │ 4 for each further thread │ 64
 //! ```
 
-use tidegate_service::{
+use tidegate_daemon::{
     ListenLimits, OPEN_FILES_OF_A_PROCESS, OPEN_FILES_OF_A_THREAD, OpenFileBudget,
 };
 use tidegate_store::OPEN_FILES_OF_A_STORE;

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use axum::http::HeaderMap;
 use tidegate_core::{Job, JobId, NewJob, QueueKey, TRACE_PARENT_ATTRIBUTE};
-use tidegate_service::traces::{FinishedSpan, SpanRole, TraceParent, Traces, wall_clock};
+use tidegate_daemon::traces::{FinishedSpan, SpanRole, TraceParent, Traces, wall_clock};
 use tidegate_store::LeasedJob;
 use xxhash_rust::xxh3::Xxh3Default;
 

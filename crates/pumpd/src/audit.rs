@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
-use tidegate_launch::{CommonFlags, run_once};
+use tidegate_daemon::{CommonFlags, run_once};
 use tidegate_store::{AuditEvent, AuditFinding, AuditOptions, AuditSummary, Store, StoreConfig};
 
 use crate::PumpdConfig;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use tidegate_service::traces::{FinishedSpan, SpanRole, Traces, wall_clock};
+use tidegate_daemon::traces::{FinishedSpan, SpanRole, Traces, wall_clock};
 use tidegate_store::{
     LoadSlotOutcome, MoveDueOutcome, PumpVerb, SCHEDULES_DUE_MAX, StoreError, SweepOutcome,
 };

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidegate_launch::Settings;
-use tidegate_service::traces::{SAMPLE_ONE_IN_BOUND, TracesConfig};
-use tidegate_service::{Bound, LogConfig};
+use tidegate_daemon::Settings;
+use tidegate_daemon::traces::{SAMPLE_ONE_IN_BOUND, TracesConfig};
+use tidegate_daemon::{Bound, LogConfig};
 use tidegate_store::{LOAD_HINTS_MAX, MOVE_TIMERS_MAX, SWEEP_CHUNKS_MAX, StoreConfig};
 
 /// The built-in defaults of all keys, with comments.
@@ -125,8 +125,8 @@ pub struct PumpConfig {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_launch::schema;
-    use tidegate_service::{Sources, load, parse_toml};
+    use tidegate_daemon::schema;
+    use tidegate_daemon::{Sources, load, parse_toml};
 
     use super::*;
 

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_launch::{DaemonContext, redis_check};
-use tidegate_service::metrics::Metrics;
-use tidegate_service::{
+use tidegate_daemon::metrics::Metrics;
+use tidegate_daemon::{
     BindError, ListenLimits, Listener, OpenFileLimitError, admin_router, router_handler,
 };
+use tidegate_daemon::{DaemonContext, redis_check};
 use tidegate_store::{PoolError, Store};
 use tokio_util::sync::CancellationToken;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
-use tidegate_service::traces::Traces;
+use tidegate_daemon::traces::Traces;
 use tidegate_store::{Store, StoreError};
 use tokio::sync::{Notify, watch};
 

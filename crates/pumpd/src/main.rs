@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tidegate_launch::{CommonFlags, launch};
+use tidegate_daemon::{CommonFlags, launch};
 use tidegate_pumpd::AuditFlags;
 
 const ABOUT: &str = "\

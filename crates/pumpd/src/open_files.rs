@@ -1,6 +1,6 @@
 //! The limit of open files: what the pump needs besides connections to its admin port.
 
-use tidegate_service::{ListenLimits, OPEN_FILES_OF_A_PROCESS, OpenFileBudget};
+use tidegate_daemon::{ListenLimits, OPEN_FILES_OF_A_PROCESS, OpenFileBudget};
 use tidegate_store::OPEN_FILES_OF_A_STORE;
 
 use crate::config::PumpdConfig;
@@ -20,7 +20,7 @@ pub(crate) fn files_needed<'a>(
 
 #[cfg(test)]
 mod tests {
-    use tidegate_service::parse_toml;
+    use tidegate_daemon::parse_toml;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_service::traces::Traces;
+use tidegate_daemon::traces::Traces;
 use tidegate_store::Store;
 use tokio::sync::mpsc;
 use tokio::time::sleep;

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
-use tidegate_service::metrics::{counters, gauges, histograms};
+use tidegate_daemon::metrics::{counters, gauges, histograms};
 use tidegate_store::MoveDueOutcome;
 
 /// Upper bounds in seconds, from normal lateness to that after an outage.

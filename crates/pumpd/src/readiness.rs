@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tidegate_launch::public_reason;
-use tidegate_service::HealthCheck;
+use tidegate_daemon::HealthCheck;
+use tidegate_daemon::public_reason;
 use tidegate_store::{ServerBuckets, StoreError};
 
 /// The results of the last roster call and the last lease calls of each server. Clones share them.

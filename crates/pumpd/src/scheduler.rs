@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_service::LogLimit;
+use tidegate_daemon::LogLimit;
 use tidegate_store::{Alarm, Messages, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

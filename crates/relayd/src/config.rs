@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate::api::relay::{RelayConfig, SecretText, TextList};
-use tidegate_launch::Settings;
-use tidegate_service::traces::{SAMPLE_ONE_IN_BOUND, TracesConfig};
-use tidegate_service::{Bound, LogConfig};
+use tidegate_daemon::Settings;
+use tidegate_daemon::traces::{SAMPLE_ONE_IN_BOUND, TracesConfig};
+use tidegate_daemon::{Bound, LogConfig};
 
 use crate::assembly::check_relay;
 
@@ -170,8 +170,8 @@ impl Settings for RelaydConfig {
 #[cfg(test)]
 mod tests {
     use tidegate::api::relay::RELAY_BOUNDS;
-    use tidegate_launch::schema;
-    use tidegate_service::{LoadedConfig, Sources, load};
+    use tidegate_daemon::schema;
+    use tidegate_daemon::{LoadedConfig, Sources, load};
 
     use super::*;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::api::relay::{RelayConfig, RelaySinkConfig, RelaySourceConfig};
-use tidegate_launch::DaemonContext;
-use tidegate_service::metrics::Metrics;
-use tidegate_service::{
+use tidegate_daemon::DaemonContext;
+use tidegate_daemon::metrics::Metrics;
+use tidegate_daemon::{
     BindError, ListenLimits, Listener, OPEN_FILES_OF_A_PROCESS, OpenFileBudget, OpenFileLimitError,
     admin_router, router_handler,
 };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_service::traces::TraceParent;
+use tidegate_daemon::traces::TraceParent;
 use tokio::time::Instant;
 
 /// What the source needs to recognise the delivery of a job: a lease, or on the lmstfy wire the id of the job.

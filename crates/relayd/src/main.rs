@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tidegate_launch::{ProcessFlags, launch};
+use tidegate_daemon::{ProcessFlags, launch};
 
 const ABOUT: &str = "\
 Passes jobs on: from a queue of a Tidegate or of a server of the lmstfy wire to a

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
-use tidegate_service::metrics::{counters, gauges, histograms};
+use tidegate_daemon::metrics::{counters, gauges, histograms};
 
 /// Upper bounds in seconds, from a broker nearby to the time limit of a webhook.
 const DELIVERY_BOUNDS: [f64; 12] = [

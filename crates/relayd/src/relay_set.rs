@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tidegate::api::relay::{LastRelayError, RelayHealth, RelayStatus};
-use tidegate_service::traces::{Traces, wall_clock};
+use tidegate_daemon::traces::{Traces, wall_clock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The document that has all metrics.
 const LIST: &str = "docs/metrics.md";
 /// Packages whose code has metrics.
-const PROGRAMS: [&str; 6] = ["api", "engine", "pumpd", "relayd", "service", "store"];
+const PROGRAMS: [&str; 6] = ["api", "daemon", "engine", "pumpd", "relayd", "store"];
 /// Names in these packages that are not of metrics: a cookie, and the crate that reads durations.
 const NO_METRICS: [&str; 2] = ["tidegate_form", "tidegate_duration"];
 /// Most names of lmstfy. The list leaves this out.

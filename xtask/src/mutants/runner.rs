@@ -197,7 +197,13 @@ impl<'a> Runner<'a> {
     fn package_folder(&self, package: &str) -> PathBuf {
         match package.strip_prefix("tidegate-") {
             Some("tests") | None => self.copy.root().join("tests"),
-            Some(name) => self.copy.root().join("crates").join(name),
+            Some(name) => {
+                let tool = self.copy.root().join("tools").join(name);
+                match tool.is_dir() {
+                    true => tool,
+                    false => self.copy.root().join("crates").join(name),
+                }
+            }
         }
     }
 

@@ -21,7 +21,7 @@ fn check_architecture(tree: &SourceTree) -> Vec<TidyFinding> {
     let names = |folder: &str| {
         let short = folder.rsplit('/').next().unwrap_or(folder);
         [
-            format!("crates/{short}"),
+            folder.to_owned(),
             format!("tidegate-{short}"),
             format!("`{short}`"),
         ]

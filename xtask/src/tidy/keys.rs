@@ -11,7 +11,7 @@ const LITERAL: &str = concat!("\"t", "g:");
 /// Tests may contain literal keys, since they pin the layout.
 pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let files = tree.with_extension("rs").filter(|file| {
-        file.path != PLACE && !file.is_test() && !file.path.starts_with("crates/testkit/")
+        file.path != PLACE && !file.is_test() && !file.path.starts_with("tools/testkit/")
     });
     let mut findings = Vec::new();
     for file in files {

@@ -1,4 +1,4 @@
-use tidegate_service::DisconnectPolicy;
+use tidegate_daemon::DisconnectPolicy;
 use tokio::time::Instant;
 
 use super::throttle::{FAILURE_DELAY, WAITING_OF_SOURCE_MAX};

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate_service::logs;
+use tidegate_daemon::logs;
 
 use super::error::AdminError;
 use crate::http::json;

@@ -9,8 +9,8 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post, put};
-use tidegate_service::admin_router;
-use tidegate_service::metrics::Metrics;
+use tidegate_daemon::admin_router;
+use tidegate_daemon::metrics::Metrics;
 use ulid::Ulid;
 
 use super::error::AdminError;

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use tidegate_core::NAME_BYTES_MAX;
-use tidegate_service::Bound;
-use tidegate_service::traces::SAMPLE_ONE_IN_BOUND;
+use tidegate_daemon::Bound;
+use tidegate_daemon::traces::SAMPLE_ONE_IN_BOUND;
 use tidegate_store::PUBLISH_JOBS_MAX;
 
 const NONE: Duration = Duration::ZERO;

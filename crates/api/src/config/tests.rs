@@ -1,7 +1,7 @@
 //! The defaults, and which settings are rejected.
 
-use tidegate_launch::schema;
-use tidegate_service::{Sources, load};
+use tidegate_daemon::schema;
+use tidegate_daemon::{Sources, load};
 use tidegate_store::UnsafeServer;
 
 use super::*;

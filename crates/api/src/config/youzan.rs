@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_core::Namespace;
-use tidegate_service::ListenLimits;
+use tidegate_daemon::ListenLimits;
 
 use super::tables::Password;
 

@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, map_response};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use tidegate_service::run_to_end;
+use tidegate_daemon::run_to_end;
 
 use super::assets;
 use super::pages::{

@@ -9,8 +9,8 @@ use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use tidegate_core::{JobId, Namespace, QueueKey, QueueName};
+use tidegate_daemon::Peer;
 use tidegate_engine::Pool;
-use tidegate_service::Peer;
 use tokio::sync::Semaphore;
 use tracing::field::display;
 

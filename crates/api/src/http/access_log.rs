@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use tidegate_core::{API_KEY_ID_BYTES, JobId};
-use tidegate_service::logs;
+use tidegate_daemon::logs;
 use tracing::Level;
 
 use super::query::{Plus, unescape};

@@ -12,8 +12,8 @@ use std::time::Duration;
 use axum::body::HttpBody;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use tidegate_service::metrics::OVER_BUDGET;
-use tidegate_service::{ByteBudget, ByteShare};
+use tidegate_daemon::metrics::OVER_BUDGET;
+use tidegate_daemon::{ByteBudget, ByteShare};
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use lent::{BodyWait, Lender, LentBody, UnreadBody, lend};

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use tidegate_core::Namespace;
 
+use tidegate_daemon::logs::LogContext;
+use tidegate_daemon::traces::TraceParent;
 use tidegate_engine::Pool;
-use tidegate_service::logs::LogContext;
-use tidegate_service::traces::TraceParent;
 use ulid::Ulid;
 
 /// Set while names and token are checked, read after the request is answered. Only the first value of each is kept.

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use tidegate_service::{HttpsClient, LogLimit, Resend, https_client};
+use tidegate_daemon::{HttpsClient, LogLimit, Resend, https_client};
 use tokio::time::timeout;
 
 /// The header with the token of a request.

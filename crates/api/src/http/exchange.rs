@@ -13,7 +13,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use hyper::body::Incoming;
-use tidegate_service::{ByteBudget, Peer, Readiness, logs};
+use tidegate_daemon::{ByteBudget, Peer, Readiness, logs};
 
 use super::access_log::{AccessLine, ResponseInfo};
 use super::body::{self, Lender, UnreadBody};

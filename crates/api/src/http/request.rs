@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use tidegate_service::DisconnectPolicy;
+use tidegate_daemon::DisconnectPolicy;
 
 use super::body::LentBody;
 use super::context::RequestContext;

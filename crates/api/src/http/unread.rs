@@ -9,8 +9,8 @@ use axum::body::{Body, HttpBody};
 use axum::http::Response;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
-use tidegate_service::metrics::OVER_BUDGET;
-use tidegate_service::{BudgetExhausted, ByteBudget, ByteShare};
+use tidegate_daemon::metrics::OVER_BUDGET;
+use tidegate_daemon::{BudgetExhausted, ByteBudget, ByteShare};
 
 use tidegate_engine::Delivery;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode};
-use tidegate_service::traces::TraceParent;
+use tidegate_daemon::traces::TraceParent;
 use tidegate_store::Claim;
 use tokio::time::timeout_at;
 

@@ -5,8 +5,8 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use tidegate_core::JobId;
 use tidegate_core::v1::problem::{Applied, InvalidRequest, InvalidValue, Problem, ProblemCode};
+use tidegate_daemon::BudgetExhausted;
 use tidegate_engine::{AccessError, EngineError};
-use tidegate_service::BudgetExhausted;
 use tidegate_store::DurabilityError;
 use ulid::Ulid;
 

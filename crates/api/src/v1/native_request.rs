@@ -47,7 +47,7 @@ pub(super) struct NativeRequest {
     pub(super) principal: Principal,
     pub(super) headers: HeaderMap,
     pub(super) context: Arc<RequestContext>,
-    pub(super) hang_up: tidegate_service::DisconnectPolicy,
+    pub(super) hang_up: tidegate_daemon::DisconnectPolicy,
     query: String,
     body: LentBody,
     parts: PathParts,
@@ -57,7 +57,7 @@ pub(super) struct NativeRequest {
 pub(super) struct WaitingClient {
     pub(super) principal: Principal,
     pub(super) context: Arc<RequestContext>,
-    pub(super) hang_up: tidegate_service::DisconnectPolicy,
+    pub(super) hang_up: tidegate_daemon::DisconnectPolicy,
 }
 
 impl NativeRequest {

@@ -10,8 +10,8 @@ use tidegate_core::v1::consume::{LeasedJobView, QueueChoice, ReserveAnswer, Rese
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::values::{JobAttributes, PayloadFormat, QueueOrder, Timestamp, header_text};
 use tidegate_core::{Job, QueueKey};
+use tidegate_daemon::traces::TraceParent;
 use tidegate_engine::{ActiveWorker, Delivery, LimitedAction, Permit, Source};
-use tidegate_service::traces::TraceParent;
 use tidegate_store::{Claim, LeaseLength, LeasedJob};
 use tokio::time::{Instant, timeout_at};
 

@@ -9,8 +9,8 @@ use tidegate_core::v1::job::{ResultQuery, UnfinishedJob};
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{Job, JobId, QueueKey};
+use tidegate_daemon::DisconnectPolicy;
 use tidegate_engine::{EngineError, Pool, WaitPermit};
-use tidegate_service::DisconnectPolicy;
 use tidegate_store::{JobEnd, JobReference};
 use tokio::time::Instant;
 

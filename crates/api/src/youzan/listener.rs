@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_service::{BindError, ByteBudget, DrainResult, Listener, ServingThreads};
+use tidegate_daemon::{BindError, ByteBudget, DrainResult, Listener, ServingThreads};
 use tokio_util::sync::CancellationToken;
 
 use super::routes;

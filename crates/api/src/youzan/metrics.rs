@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use prometheus::IntCounterVec;
-use tidegate_service::metrics::counters;
+use tidegate_daemon::metrics::counters;
 
 use super::answer::CommandResult;
 use super::error::YouzanError;

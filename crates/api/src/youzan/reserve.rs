@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_service::DisconnectPolicy;
+use tidegate_daemon::DisconnectPolicy;
 use tidegate_store::{Claim, LeaseLength};
 use tokio::time::{Instant, timeout_at};
 

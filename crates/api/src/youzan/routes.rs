@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
-use tidegate_service::Peer;
+use tidegate_daemon::Peer;
 use tokio::time::{Instant, timeout};
 
 use super::answer::{AnswerForm, CommandResult};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::http::{HeaderMap, header};
 use subtle::ConstantTimeEq;
 use tidegate_core::{Namespace, QueueKey, QueueName};
+use tidegate_daemon::cross_site_reason;
 use tidegate_engine::{Credential, Pool};
-use tidegate_service::cross_site_reason;
 
 use super::error::YouzanError;
 use crate::app::App;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
 use tidegate_core::{ApiKeyId, Namespace};
-use tidegate_service::LogLimit;
+use tidegate_daemon::LogLimit;
 use tidegate_store::{
     ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, StoreError,
 };

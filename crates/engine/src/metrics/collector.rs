@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use prometheus::{IntCounter, IntCounterVec};
-use tidegate_service::metrics::counters;
-use tidegate_service::run_to_end;
+use tidegate_daemon::metrics::counters;
+use tidegate_daemon::run_to_end;
 use tidegate_store::{
     AllQueues, ServerFigures, SharedSizes, SizesAnswer, SizesClaim, SizesVersion, Store, StoreError,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, exponential_buckets};
 use tidegate_core::QueueKey;
-use tidegate_service::metrics::{counters, histograms};
+use tidegate_daemon::metrics::{counters, histograms};
 
 use super::series_table::SeriesTable;
 use super::{OF_QUEUE, may_have_series, queue_labels};

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use prometheus::IntCounter;
-use tidegate_service::LogLimit;
-use tidegate_service::metrics::counter;
+use tidegate_daemon::LogLimit;
+use tidegate_daemon::metrics::counter;
 use tidegate_store::StoreError;
 
 static STORAGE_FAILURES: LazyLock<IntCounter> = LazyLock::new(|| {

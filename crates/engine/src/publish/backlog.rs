@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
-use tidegate_service::metrics::{counters, gauges};
+use tidegate_daemon::metrics::{counters, gauges};
 
 use crate::error::EngineError;
 use crate::publish::size::PublishSize;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use prometheus::{HistogramVec, IntCounterVec, exponential_buckets};
 use tidegate_core::Durability;
-use tidegate_service::metrics::{counters, histograms};
+use tidegate_daemon::metrics::{counters, histograms};
 use tidegate_store::{DurabilityError, Receipt, Store};
 
 static PUBLISHES: LazyLock<IntCounterVec> = LazyLock::new(|| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_service::traces::Traces;
+use tidegate_daemon::traces::Traces;
 use tokio::sync::{MutexGuard, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;

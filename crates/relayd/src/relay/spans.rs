@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use tidegate_service::traces::{FinishedSpan, SpanRole, Traces, wall_clock};
+use tidegate_daemon::traces::{FinishedSpan, SpanRole, Traces, wall_clock};
 
 use super::state::RelayState;
 use crate::job::{DeliveryOutcome, RelayJob};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate::api::relay::{LastRelayError, RelayHealth, RelayStatus};
-use tidegate_service::LogLimit;
-use tidegate_service::traces::wall_clock;
+use tidegate_daemon::LogLimit;
+use tidegate_daemon::traces::wall_clock;
 
 use crate::circuit_breaker::CircuitBreaker;
 use crate::relay_metrics::RelayMetrics;

@@ -9,7 +9,7 @@ use tidegate::api::values::{
     DurationMs, JobPayload, LeaseText, MaxJobs, PayloadFormat, QueueNameText, WorkerNameText,
 };
 use tidegate::{Client, Error};
-use tidegate_service::traces::TraceParent;
+use tidegate_daemon::traces::TraceParent;
 use tokio::time::Instant;
 
 use super::{FailedDelivery, RelaySource, SourceError, SourceJobs};

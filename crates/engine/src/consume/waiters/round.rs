@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use prometheus::IntCounter;
-use tidegate_service::metrics::counter;
+use tidegate_daemon::metrics::counter;
 use tidegate_store::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
 use tokio::time::Instant;
 

@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use prometheus::{IntGauge, IntGaugeVec};
-use tidegate_service::metrics::gauges;
+use tidegate_daemon::metrics::gauges;
 use tidegate_store::{LeasedJob, POLL_QUEUES_MAX, ReleaseOutcome};
 use tokio::runtime::Handle;
 use tokio::task::yield_now;

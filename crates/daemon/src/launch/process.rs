@@ -4,17 +4,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_service::traces::Traces;
-use tidegate_service::{
-    ConfigValues, Logs, Readiness, StopTokens, ignore_file_size_signal, logs::set_access_log,
-    stop_on_signals, systemd,
-};
+use crate::config::ConfigValues;
+use crate::health::Readiness;
+use crate::logs::{Logs, set_access_log};
+use crate::shutdown::{StopTokens, ignore_file_size_signal, stop_on_signals};
+use crate::systemd;
+use crate::traces::Traces;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::settings::Settings;
-use crate::settings_loader::{LoadedSettings, SettingsLoader, check};
+use crate::launch::settings::Settings;
+use crate::launch::settings_loader::{LoadedSettings, SettingsLoader, check};
 
 const ACCESS: &str = "log.access";
 
@@ -231,13 +232,14 @@ impl Reloader {
 mod tests {
     use std::path::{Path, PathBuf};
 
+    use crate::config::Bound;
+    use crate::logs::{self, LogConfig};
+    use crate::traces::TracesConfig;
     use clap::Parser;
     use serde::Deserialize;
-    use tidegate_service::traces::TracesConfig;
-    use tidegate_service::{Bound, LogConfig, logs};
 
     use super::*;
-    use crate::CommonFlags;
+    use crate::launch::CommonFlags;
 
     /// Settings in which a public port requires a password.
     #[derive(Clone, Deserialize)]

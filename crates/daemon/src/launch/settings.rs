@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::config::Bound;
+use crate::logs::LogConfig;
+use crate::traces::TracesConfig;
 use serde::de::DeserializeOwned;
-use tidegate_service::traces::TracesConfig;
-use tidegate_service::{Bound, LogConfig};
 
 /// The settings of a daemon.
 pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
@@ -14,7 +15,7 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     /// The built-in defaults: a TOML text with every key.
     const DEFAULTS: &'static str;
     /// The keys without a default: a TOML text with an example value of the right type for each. `*`
-    /// stands for any name. The keys of pools are added by [`crate::schema()`].
+    /// stands for any name. The keys of pools are added by [`crate::launch::schema()`].
     const OPTIONAL: &'static str = "";
     /// Whether the daemon uses Redis: then the keys of pools are added.
     const HAS_POOLS: bool = true;

@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
 
-use tidegate_service::{
-    ConfigValues, ForeignSettings, LoadedConfig, LogError, Sources, load, parse_toml,
-    process_environment, read_file,
+use crate::config::{
+    ConfigValues, ForeignSettings, LoadedConfig, Sources, load, parse_toml, process_environment,
+    read_file,
 };
+use crate::logs::LogError;
 
-use crate::flags::{Flag, LaunchFlags};
-use crate::lmstfy::{self, LmstfySettings};
-use crate::schema::schema;
-use crate::settings::Settings;
+use crate::launch::flags::{Flag, LaunchFlags};
+use crate::launch::lmstfy::{self, LmstfySettings};
+use crate::launch::schema::schema;
+use crate::launch::settings::Settings;
 
 /// Prefix of environment variables.
 const ENV_PREFIX: &str = "TIDEGATE";

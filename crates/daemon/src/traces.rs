@@ -173,7 +173,7 @@ mod tests {
     use tidegate_testkit::OtlpReceiver;
 
     use super::*;
-    use crate::new_runtime;
+    use crate::own_runtime::new_runtime;
 
     /// More than the runtime of a daemon has threads for blocking work.
     const LOOK_UPS: usize = 300;

@@ -9,7 +9,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use prometheus::{IntCounter, IntCounterVec};
 
-use crate::LogLimit;
+use crate::log_limit::LogLimit;
 use crate::metrics::counters;
 
 /// The least time between two log lines about spans that are lost.

@@ -9,14 +9,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_service::traces::Traces;
-use tidegate_service::{LogConfig, PidFile, logs, new_runtime};
+use crate::logs::{self, LogConfig};
+use crate::own_runtime::new_runtime;
+use crate::pid_file::PidFile;
+use crate::traces::Traces;
 use tokio::runtime::Runtime;
 
-use crate::flags::{Flag, LaunchFlags};
-use crate::process::{DaemonContext, ReloadSignals, SharedParts};
-use crate::settings::Settings;
-use crate::settings_loader::{LoadedSettings, SettingsLoader};
+use crate::launch::flags::{Flag, LaunchFlags};
+use crate::launch::process::{DaemonContext, ReloadSignals, SharedParts};
+use crate::launch::settings::Settings;
+use crate::launch::settings_loader::{LoadedSettings, SettingsLoader};
 
 /// Longest time that blocked tasks may delay the exit of the process.
 const BLOCKED_LIMIT: Duration = Duration::from_millis(500);

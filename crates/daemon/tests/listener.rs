@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
-use tidegate_service::{DrainResult, ListenLimits, Listener, Peer, ServingThreads};
+use tidegate_daemon::{DrainResult, ListenLimits, Listener, Peer, ServingThreads};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tidegate_service::logs::{self, access_log, set_access_log};
-use tidegate_service::{LogConfig, LogFormat};
+use tidegate_daemon::logs::{self, access_log, set_access_log};
+use tidegate_daemon::{LogConfig, LogFormat};
 use tracing::level_filters::LevelFilter;
 
 fn until_written(path: &Path, text: &str) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tidegate_service::HealthCheck;
+use crate::health::HealthCheck;
 use tidegate_store::{Store, StoreError};
 
 const REPLACED: &str =

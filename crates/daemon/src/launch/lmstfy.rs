@@ -6,7 +6,7 @@ mod tests;
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use tidegate_service::parse_toml;
+use crate::config::parse_toml;
 use toml::{Table, Value};
 
 use section::LmstfySection;

@@ -16,8 +16,8 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
 use super::waiting_spans::REPORT_INTERVAL;
-use crate::LogLimit;
 use crate::https_client::{HttpsClient, https_client};
+use crate::log_limit::LogLimit;
 
 /// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;

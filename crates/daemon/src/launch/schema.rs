@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate_service::{Bound, ConfigError, Schema};
+use crate::config::{Bound, ConfigError, Schema};
 
-use crate::settings::Settings;
+use crate::launch::settings::Settings;
 
 const TENTH: Duration = Duration::from_millis(100);
 const HOUR: Duration = Duration::from_secs(3600);

@@ -16,7 +16,7 @@
 //! * [`stop_on_signals`] turns SIGTERM and SIGINT into cancellation tokens; [`ignore_file_size_signal`] keeps SIGXFSZ
 //!   from ending the process.
 //!
-//! This crate knows neither jobs nor Redis.
+//! Only `launch` knows of pools; nothing here touches a job.
 
 mod admin;
 mod bind_error;
@@ -28,6 +28,7 @@ mod header_end;
 mod header_timer;
 pub mod health;
 mod https_client;
+mod launch;
 mod listen_limits;
 mod listener;
 mod log_limit;
@@ -58,6 +59,10 @@ pub use config::{
 pub use disconnect_policy::DisconnectPolicy;
 pub use health::{HealthCheck, Readiness};
 pub use https_client::{HttpsClient, https_client};
+pub use launch::{
+    CommonFlags, DaemonContext, LaunchFlags, ProcessFlags, Settings, launch, public_reason,
+    redis_check, run_once, schema,
+};
 pub use listen_limits::ListenLimits;
 pub use listener::{DrainResult, Listener, Peer};
 pub use log_limit::LogLimit;

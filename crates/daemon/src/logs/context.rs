@@ -182,7 +182,7 @@ mod tests {
         let lines = text.lines().map(|line| line.parse::<toml::Value>().err());
         assert_eq!(lines.count(), 4);
         let inside = text.lines().nth(1).unwrap();
-        let end = r#""count":2,"target":"tidegate_service::logs::context::tests","request_id":"R1","trace_id":"7"}"#;
+        let end = r#""count":2,"target":"tidegate_daemon::logs::context::tests","request_id":"R1","trace_id":"7"}"#;
         assert!(inside.ends_with(end), "{inside}");
         assert!(!text.lines().next().unwrap().contains("request_id"));
         assert!(!text.lines().last().unwrap().contains("request_id"));
