@@ -6,8 +6,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tidegate_core::keys::{BucketKey, DeploymentKeys};
 use tidegate_testkit::{
-    Answer, Daemon, DaemonProgram, NO_SERVER, RawHttp, RedisControl, eventually, free_port,
+    Answer, Daemon, DaemonProgram, NO_SERVER, RawHttp, RedisControl, Stack, eventually, free_port,
     stop_when_logged,
 };
 
@@ -298,4 +299,29 @@ async fn a_pump_that_waits_for_redis_is_alive_and_not_ready() {
     kill_process(Pid::from_child(&running.0), Signal::TERM).unwrap();
     let ended = async || running.0.try_wait().unwrap().ok_or("it runs");
     assert_eq!(eventually("it ends", LIMIT, ended).await.code(), Some(0));
+}
+
+/// The default number of buckets.
+const BUCKETS: u32 = 256;
+
+/// Its jobs are late until somebody repairs the key, and `/readyz` does not tell.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_of_a_bucket_that_fails_although_redis_answers_is_logged() {
+    let stack = Stack::builder().start().await;
+    let mut control = RedisControl::connect(&stack.redis.url()).await;
+    // The index of due queues is a sorted set.
+    let index = DeploymentKeys::new(BUCKETS).keys(0).key(&BucketKey::Due);
+    control.set_field(&index, "damaged", "1").await;
+    stack.pump(0).restart().await;
+    eventually("the run is logged", Duration::from_secs(30), async || {
+        let log = stack.pump(0).log();
+        let line = log
+            .lines()
+            .find(|line| line.contains("failed to run a bucket"));
+        match line {
+            Some(line) if line.contains("WRONGTYPE") => Ok(()),
+            line => Err(line.unwrap_or("it is not there").to_owned()),
+        }
+    })
+    .await;
 }
