@@ -97,3 +97,45 @@ fn request_hash(payload: &JobPayload, attributes: &JobAttributes, options: &JobO
     hash.update(&payload.bytes);
     hash.digest()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn hash(options: serde_json::Value) -> u64 {
+        let payload = JobPayload {
+            bytes: b"{}".to_vec(),
+            content_type: "application/json".parse().unwrap(),
+        };
+        let attributes = serde_json::from_value(json!({"tenant": "a"})).unwrap();
+        let options = serde_json::from_value(options).unwrap();
+        request_hash(&payload, &attributes, &options)
+    }
+
+    /// Redis has hashes of earlier releases, so a request must have the same one for ever.
+    #[test]
+    fn a_repeated_request_has_the_hash_of_an_earlier_release() {
+        let growing = json!({
+            "max_attempts": 4, "first": "1s", "factor": 1.5, "max": "1h", "jitter": 0.25,
+        });
+        let all = json!({
+            "delay": "30m", "run_at": "2026-11-21T12:30:00Z", "key": "order-17", "if_exists": "replace",
+            "retain": "1d", "idempotency_key": "abc", "durability": "fsync+replica:1", "lease": "90s",
+            "max_attempts": 4, "retry": growing, "start_within": "PT5M", "max_deliveries": 3,
+            "ttl": "6s", "wait": "20s",
+        });
+        assert_eq!(hash(json!({})), 16_713_000_076_435_232_201);
+        assert_eq!(hash(json!({"wait": "1s"})), 16_713_000_076_435_232_201);
+        assert_eq!(
+            hash(json!({"retry": {"delays": ["2m", "10m"]}})),
+            15_759_729_934_487_045_543
+        );
+        assert_eq!(
+            hash(json!({"retry": {"every": "5s", "max": null}})),
+            3_216_089_253_931_153_896
+        );
+        assert_eq!(hash(all), 1_528_228_052_151_622_233);
+    }
+}

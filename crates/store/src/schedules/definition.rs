@@ -231,3 +231,55 @@ impl ScheduleDefinition {
         self.job.at(schedule, key, tick_ms)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Definitions of earlier releases are read, and written as they were.
+    #[test]
+    fn a_stored_definition_keeps_its_form() {
+        for text in [
+            r#"{"queue":"mails","times":{"cron":"0 9 * * *","time_zone":"Europe/Berlin","paused":false},"overlap":"keep","catch_up":"one","job":{"body":"e30=","attributes":[[":t","j"]],"delay_ms":0,"ttl_ms":5000,"lease_ms":30000,"max_attempts":4,"retry_ms":[1000,5000],"jitter_permille":100,"retain_ms":null},"shown":{"queue":"mails"}}"#,
+            r#"{"queue":"mails","times":{"every_ms":900000,"starts_at_ms":1,"ends_at_ms":2,"paused":true},"overlap":"replace","catch_up":"all","catch_up_window_ms":60000,"job":{"body":"","attributes":[],"delay_ms":7,"ttl_ms":0,"lease_ms":null,"max_attempts":null,"retry_ms":null,"retry_growing":[1000,1.5,3600000],"jitter_permille":250,"retain_ms":86400000},"shown":{}}"#,
+        ] {
+            let definition: ScheduleDefinition = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&definition).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn the_stored_job_has_the_options_of_a_publish() {
+        let retry = RetryDelays {
+            steps: RetrySteps::Growing {
+                first_ms: 1000,
+                factor: 1.5,
+                max_ms: 3_600_000,
+            },
+            jitter_permille: 250,
+        };
+        let extension = RecordExtension {
+            lease_ms: Some(30_000),
+            max_attempts: Some(4),
+            retry: Some(retry),
+            retain_ms: Some(1000),
+            ..RecordExtension::default()
+        };
+        let job = NewJob {
+            body: "{}".into(),
+            attributes: vec![(":t".to_owned(), "j".to_owned())],
+            delay_ms: 5,
+            ttl_ms: 6,
+            tries: 0,
+            mark: false,
+            native: Some(Box::new(NativeOptions {
+                extension,
+                ..NativeOptions::default()
+            })),
+        };
+        assert_eq!(
+            serde_json::to_string(&ScheduledJob::new(&job)).unwrap(),
+            r#"{"body":"e30=","attributes":[[":t","j"]],"delay_ms":5,"ttl_ms":6,"lease_ms":30000,"max_attempts":4,"retry_ms":null,"retry_growing":[1000,1.5,3600000],"jitter_permille":250,"retain_ms":1000}"#
+        );
+    }
+}

@@ -98,6 +98,13 @@ mod tests {
     }
 
     #[test]
+    fn the_text_of_an_answer_has_one_order() {
+        let text = r#"{"lease_ms":30000,"retry":{"max_attempts":3,"delays_ms":[1000,5000],"jitter":0.25},"retain_ms":1000,"paused":true,"paused_until":"2026-11-21T12:30:00.000Z","closed":true,"max_jobs":5,"max_running":2,"keep_dead_ms":60000}"#;
+        let policy: PolicyDetails = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&policy).unwrap(), text);
+    }
+
+    #[test]
     fn a_pause_ends_at_its_instant() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let noon = at("2026-11-21T12:00:00Z");

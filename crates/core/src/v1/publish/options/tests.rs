@@ -266,3 +266,19 @@ fn due_times_that_no_server_can_store_are_rejected() {
     let invalid = read(&[("start_within", "17592186044417ms")], &[]).unwrap_err();
     assert_eq!(invalid.field.as_deref(), Some("start_within"));
 }
+
+/// Hashes of this text are stored: see `request_hash` of the API.
+#[test]
+fn the_text_of_options_has_one_order_and_no_absent_fields() {
+    let growing = r#"{"max":"1h","factor":1.5,"first":"1s","jitter":0.25,"every":null,"max_attempts":4}"#;
+    let one_of_two = [&ALL[..7], &[("retry", growing), ALL[8], ALL[9]]].concat();
+    assert_eq!(
+        serde_json::to_string(&read(&one_of_two, &[]).unwrap()).unwrap(),
+        r#"{"run_at":"2026-11-21T12:30:00.000Z","key":"order-17","if_exists":"replace","retain":"1d","idempotency_key":"abc","durability":"fsync+replica:1","lease":"1m30s","retry":{"max_attempts":4,"first":"1s","factor":1.5,"max":"1h","jitter":0.25},"start_within":"5m","wait":"20s"}"#
+    );
+    let counted = [("ttl", "6s"), ("max_deliveries", "3"), ("delay", "30m")];
+    assert_eq!(
+        serde_json::to_string(&read(&counted, &[]).unwrap()).unwrap(),
+        r#"{"delay":"30m","max_deliveries":3,"ttl":"6s"}"#
+    );
+}
