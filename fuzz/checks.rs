@@ -74,7 +74,7 @@ pub(crate) fn name(bytes: &[u8]) {
     let Ok(text) = from_utf8(bytes) else { return };
     if let Ok(name) = QueueName::try_from(text) {
         assert_eq!(name.as_str(), text);
-        assert!(!text.is_empty() && text.len() <= tidegate_core::NAME_BYTES_MAX);
+        assert!(!text.is_empty() && text.len() <= tidegate_core::limits::NAME_BYTES_MAX);
     }
     if let Ok(key) = QueueKey::try_from(text) {
         assert_eq!(key.to_string(), text);

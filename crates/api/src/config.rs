@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidegate_core::v1::limits::POOL_BYTES_MAX;
+use tidegate_core::limits::POOL_BYTES_MAX;
 use tidegate_daemon::Settings;
 use tidegate_daemon::traces::TracesConfig;
 use tidegate_daemon::{Bound, ListenLimits, LogConfig};

@@ -41,4 +41,6 @@ pub use tidegate_core::v1::queue::{PolicyBody as Policy, PurgeState, Respawn};
 pub use tidegate_core::v1::retry::RetryPolicyBody as RetryPolicy;
 pub use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleJob};
 pub use tidegate_core::v1::values::{DurationMs, Timestamp};
-pub use tidegate_core::{Durability, IfExists, IfRunning, JobState, JobsByState, Scope, v1 as api};
+pub use tidegate_core::{
+    Durability, IfExists, IfRunning, JobState, JobsByState, Scope, limits, v1 as api,
+};

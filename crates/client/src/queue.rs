@@ -2,8 +2,8 @@
 
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate_core::limits::PAGE_ITEMS_MAX;
 use tidegate_core::v1::job::{ActAnswer, ActBody, JobDetails, JobFilter, JobListPage};
-use tidegate_core::v1::limits::PAGE_ITEMS_MAX;
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::queue::{
     PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, Respawn,

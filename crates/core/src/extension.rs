@@ -1,10 +1,5 @@
 //! Options that most jobs do not have. They are stored with a job between its header and its payload.
 
-/// Maximum number of delays between attempts; the last one is repeated.
-pub const RETRY_DELAYS_MAX: usize = 16;
-/// Maximum delay between attempts, in ms: it has 48 bits.
-pub const RETRY_DELAY_MS_MAX: u64 = (1 << 48) - 1;
-
 /// Length of the hash of a key, in bytes.
 pub const KEY_HASH_BYTES: usize = 12;
 /// Length of the hash of a group, in bytes.
@@ -13,7 +8,7 @@ pub(crate) const GROUP_HASH_BYTES: usize = 8;
 /// How long each delay after a failure is, in ms.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RetrySteps {
-    /// The delay after the first failure, after the second one, and so on, up to [`RETRY_DELAYS_MAX`]; the last one is
+    /// The delay after the first failure, after the second one, and so on, up to [`RETRY_DELAYS_MAX`](crate::limits::RETRY_DELAYS_MAX); the last one is
     /// repeated.
     Listed(Vec<u64>),
     /// The delay is multiplied by the factor after each failure, up to the longest one.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::extension::RecordExtension;
 use crate::job_id::JobId;
+use crate::limits::DURATION_MS_MAX;
 use crate::state::JobState;
 
 /// String attributes of a job, in the order in which they were given.
@@ -15,10 +16,6 @@ pub const CONTENT_TYPE_ATTRIBUTE: &str = ":t";
 pub const KEY_ATTRIBUTE: &str = ":k";
 /// The attribute with the span of a publish that is traced, as in the header `traceparent`.
 pub const TRACE_PARENT_ATTRIBUTE: &str = ":p";
-
-/// Maximum delay, time to live and time to run, in ms: about 557 years. The current time plus this fits into the
-/// 48 bits that a record has for an instant.
-pub const DURATION_MS_MAX: u64 = 1 << 44;
 
 /// A job to be published.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,6 +16,8 @@ use std::str::FromStr;
 
 use ulid::Ulid;
 
+use crate::limits::JOB_ID_BYTES;
+
 /// Identifies a job for its whole life, including redeliveries, the dead-letter queue and respawns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(u128);
@@ -24,9 +26,6 @@ pub struct JobId(u128);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a job id: expected 26 characters of upper-case Crockford base 32")]
 pub struct InvalidJobId;
-
-/// The length of the text form.
-pub const JOB_ID_BYTES: usize = ulid::ULID_LEN;
 
 const U48_MAX: u64 = (1 << 48) - 1;
 

@@ -21,6 +21,7 @@ pub mod keys;
 mod lane;
 pub mod layout;
 pub mod lifecycle;
+pub mod limits;
 mod name;
 pub mod placement;
 mod policy;
@@ -32,18 +33,16 @@ pub mod v1;
 pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, Scope, Scopes};
 pub use choices::{IfExists, IfRunning};
 pub use durability::Durability;
-pub use extension::{
-    KEY_HASH_BYTES, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays, RetrySteps,
-};
+pub use extension::{KEY_HASH_BYTES, RecordExtension, RetryDelays, RetrySteps};
 pub use job::{
-    Attributes, CONTENT_TYPE_ATTRIBUTE, DURATION_MS_MAX, Failures, InvalidJob, Job, KEY_ATTRIBUTE,
-    NativeOptions, NewJob, TRACE_PARENT_ATTRIBUTE,
+    Attributes, CONTENT_TYPE_ATTRIBUTE, Failures, InvalidJob, Job, KEY_ATTRIBUTE, NativeOptions,
+    NewJob, TRACE_PARENT_ATTRIBUTE,
 };
-pub use job_id::{InvalidJobId, JOB_ID_BYTES, JobId};
+pub use job_id::{InvalidJobId, JobId};
 pub use jobs_by_state::JobsByState;
 pub use key_hash::KeyHash;
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow, share_of};
-pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
+pub use name::{InvalidName, Namespace, QueueKey, QueueName};
 pub use policy::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy, UnreadablePolicy};
 pub use state::JobState;
 pub use timer_slot::{

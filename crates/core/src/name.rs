@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Maximum length of a name, in bytes.
-pub const NAME_BYTES_MAX: usize = 255;
+use crate::limits::NAME_BYTES_MAX;
 
 /// Why a name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -9,6 +9,7 @@ use boon::{Compiler, SchemaIndex, Schemas};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::v1::consume::{
     AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody, ReserveAnswer,
     ReserveBody, TouchAnswer, TouchBody,
@@ -19,7 +20,6 @@ use tidegate_core::v1::job::{
     JobListPage, PromotedJob,
 };
 use tidegate_core::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
-use tidegate_core::v1::limits::ConfigurableLimits;
 use tidegate_core::v1::problem::Problem;
 use tidegate_core::v1::publish::{BatchAnswer, BatchBody, JobOptions};
 use tidegate_core::v1::queue::{

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::NAME_BYTES_MAX;
+use tidegate_core::limits::NAME_BYTES_MAX;
 use tidegate_daemon::Bound;
 use tidegate_daemon::traces::SAMPLE_ONE_IN_BOUND;
 use tidegate_store::PUBLISH_JOBS_MAX;

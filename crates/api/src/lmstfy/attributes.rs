@@ -3,7 +3,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_core::Attributes;
-use tidegate_core::v1::limits::ATTRIBUTES_BYTES_MAX;
+use tidegate_core::limits::ATTRIBUTES_BYTES_MAX;
 use tidegate_core::v1::values::JobAttributes;
 
 use super::error::ApiError;

@@ -98,7 +98,7 @@ fn parameters(query: &Query<'_>, head: &Parts, body: &Bytes) {
         assert!(limit > 0);
     }
     if let Ok(ttl_ms) = respawn::ttl_ms(query, 0) {
-        assert!(ttl_ms <= tidegate_core::DURATION_MS_MAX);
+        assert!(ttl_ms <= tidegate_core::limits::DURATION_MS_MAX);
     }
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
-use tidegate_core::{InvalidJobId, JOB_ID_BYTES, JobId};
+use tidegate_core::limits::JOB_ID_BYTES;
+use tidegate_core::{InvalidJobId, JobId};
 
 /// The version digit of jobs that were published with attributes enabled.
 const VERSION: char = '1';

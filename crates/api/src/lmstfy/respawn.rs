@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
-use tidegate_core::DURATION_MS_MAX;
+use tidegate_core::limits::DURATION_MS_MAX;
 use tidegate_store::DueTimes;
 
 use super::error::ApiError;

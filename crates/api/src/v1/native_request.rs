@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::IgnoredAny;
+use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::v1::input::{
     CheckedRequest, QueryPair, is_option_header, read_body, read_query,
 };
-use tidegate_core::v1::limits::ConfigurableLimits;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::values::{

@@ -1,19 +1,13 @@
 //! Jobs to be published, made from the options of a request.
 
-use tidegate_core::v1::limits::DUE_MS_MAX;
 use tidegate_core::v1::publish::{DueTime, JobOptions};
 use tidegate_core::v1::retry::{RetryDetails, RetryPolicyBody};
 use tidegate_core::v1::values::{JobAttributes, JobPayload};
-use tidegate_core::{
-    DURATION_MS_MAX, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
-};
+use tidegate_core::{KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays};
 use tidegate_store::{IdempotentRequest, PublishJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::shapes::{stored_attributes, stored_delays};
-
-/// Each time of a valid request can be stored.
-const _: () = assert!(DUE_MS_MAX == DURATION_MS_MAX);
 
 /// The job that a request publishes.
 pub(super) fn publish_job(

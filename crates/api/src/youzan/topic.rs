@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use tidegate_core::{NAME_BYTES_MAX, QueueName};
+use tidegate_core::QueueName;
+use tidegate_core::limits::NAME_BYTES_MAX;
 
 use super::error::YouzanError;
 

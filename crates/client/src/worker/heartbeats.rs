@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::Method;
+use tidegate_core::limits::{LEASE_MS_MAX, SETTLE_LEASES_MAX};
 use tidegate_core::v1::consume::{TouchAnswer, TouchBody, TouchItemOutcome};
-use tidegate_core::v1::limits::{LEASE_MS_MAX, SETTLE_LEASES_MAX};
 use tidegate_core::v1::values::DurationMs;
 
 use super::job::CancelReason;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tidegate_core::limits::RESERVE_JOBS_MAX;
 use tidegate_core::v1::consume::{LeasedJobView, ReserveAnswer, ReserveBody};
-use tidegate_core::v1::limits::RESERVE_JOBS_MAX;
 use tidegate_core::v1::values::{MaxJobs, Timestamp};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, sleep_until};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tidegate_core::limits::RESERVE_QUEUES_MAX;
 use tidegate_core::v1::consume::ReserveBody;
-use tidegate_core::v1::limits::RESERVE_QUEUES_MAX;
 use tidegate_core::v1::values::{DurationMs, MaxJobs, PayloadFormat, WorkerNameText};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -7,9 +7,11 @@
 //! of the payload covers the extension.
 
 use super::bad_record::InvalidRecord;
-use crate::extension::{
-    RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays, RetrySteps,
-};
+use crate::extension::{RecordExtension, RetryDelays, RetrySteps};
+use crate::limits::RETRY_DELAYS_MAX;
+
+/// The longest delay that a record holds, in ms: it has 48 bits.
+const DELAY_MS_MAX: u64 = (1 << 48) - 1;
 
 /// Stands for the number of delays if they grow.
 const GROWING: u8 = 255;
@@ -116,7 +118,7 @@ impl RetryDelays {
 }
 
 fn delay_bytes(delay_ms: u64) -> [u8; 6] {
-    let [_, _, bytes @ ..] = delay_ms.min(RETRY_DELAY_MS_MAX).to_be_bytes();
+    let [_, _, bytes @ ..] = delay_ms.min(DELAY_MS_MAX).to_be_bytes();
     bytes
 }
 
@@ -152,7 +154,7 @@ mod tests {
             lease_ms: Some(86_400_000),
             max_attempts: Some(10),
             retry: Some(RetryDelays {
-                steps: RetrySteps::Listed(vec![120_000, 600_000, RETRY_DELAY_MS_MAX]),
+                steps: RetrySteps::Listed(vec![120_000, 600_000, DELAY_MS_MAX]),
                 jitter_permille: 100,
             }),
             retain_ms: Some(604_800_000),
@@ -177,7 +179,7 @@ mod tests {
                 steps: RetrySteps::Growing {
                     first_ms: 1000,
                     factor: 1.1,
-                    max_ms: RETRY_DELAY_MS_MAX,
+                    max_ms: DELAY_MS_MAX,
                 },
                 jitter_permille: 0,
             }),
@@ -205,7 +207,7 @@ mod tests {
         let (read, _) = RecordExtension::decode(&bytes).unwrap();
         assert_eq!(
             read.retry.unwrap().steps,
-            RetrySteps::Listed(vec![RETRY_DELAY_MS_MAX; 16])
+            RetrySteps::Listed(vec![DELAY_MS_MAX; 16])
         );
     }
 

@@ -2,20 +2,10 @@
 
 use super::bounds::{InvalidPolicy, within};
 use super::retry::RetryPolicy;
-use crate::job::DURATION_MS_MAX;
-
-/// Bounds of [`QueuePolicy::lease_ms`].
-const LEASE_MS_MIN: u64 = 100;
-/// Bounds of [`QueuePolicy::lease_ms`]: 24 h.
-pub(super) const LEASE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
-/// Maximum of [`QueuePolicy::retain_ms`]: 7 d.
-pub(super) const RETAIN_MS_MAX: u64 = 7 * LEASE_MS_MAX;
-/// Maximum of [`QueuePolicy::max_jobs`].
-pub(super) const MAX_JOBS_MAX: u64 = 1_000_000_000_000;
-/// Maximum of [`QueuePolicy::max_running`].
-pub(super) const MAX_RUNNING_MAX: u64 = 1_000_000_000;
-/// Minimum of [`QueuePolicy::keep_dead_ms`].
-const KEEP_DEAD_MS_MIN: u64 = 1000;
+use crate::limits::{
+    DURATION_MS_MAX, KEEP_DEAD_MS_MIN, LEASE_MS_MAX, LEASE_MS_MIN, MAX_JOBS_MAX, MAX_RUNNING_MAX,
+    RETAIN_MS_MAX,
+};
 
 /// The policy of a queue. A queue without a stored policy has the default one.
 ///

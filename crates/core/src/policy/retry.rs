@@ -1,14 +1,8 @@
 //! The retry policy: delays and a number of attempts.
 
 use super::bounds::{InvalidPolicy, within};
-use crate::extension::{RETRY_DELAYS_MAX, RetryDelays, RetrySteps};
-
-/// Maximum of a delay, in ms: 30 d.
-const DELAY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1000;
-/// Maximum of [`RetryPolicy::max_attempts`]: a record has 12 bits for the number of failures.
-const ATTEMPTS_MAX: u16 = 4095;
-/// Maximum of the factor of growing delays.
-const FACTOR_MAX: f64 = 1000.0;
+use crate::extension::{RetryDelays, RetrySteps};
+use crate::limits::{ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RETRY_FACTOR_MAX};
 
 /// When failed jobs are retried, and how often.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,13 +47,15 @@ impl RetryPolicy {
 fn check_steps(steps: &RetrySteps) -> Result<(), InvalidPolicy> {
     match steps {
         RetrySteps::Listed(delays) => {
-            let are_valid = delays.iter().all(|delay_ms| *delay_ms <= DELAY_MS_MAX);
+            let are_valid = delays
+                .iter()
+                .all(|delay_ms| *delay_ms <= RETRY_DELAY_MS_MAX);
             if are_valid && (1..=RETRY_DELAYS_MAX).contains(&delays.len()) {
                 return Ok(());
             }
             Err(InvalidPolicy {
                 field: "retry.delays_ms",
-                bounds: format!("1 to {RETRY_DELAYS_MAX} integers from 0 to {DELAY_MS_MAX}"),
+                bounds: format!("1 to {RETRY_DELAYS_MAX} integers from 0 to {RETRY_DELAY_MS_MAX}"),
             })
         }
         RetrySteps::Growing {
@@ -67,14 +63,14 @@ fn check_steps(steps: &RetrySteps) -> Result<(), InvalidPolicy> {
             factor,
             max_ms,
         } => {
-            within("retry.first_ms", *first_ms, 1, DELAY_MS_MAX)?;
-            within("retry.max_ms", *max_ms, *first_ms, DELAY_MS_MAX)?;
-            if (1.0..=FACTOR_MAX).contains(factor) {
+            within("retry.first_ms", *first_ms, 1, RETRY_DELAY_MS_MAX)?;
+            within("retry.max_ms", *max_ms, *first_ms, RETRY_DELAY_MS_MAX)?;
+            if (1.0..=RETRY_FACTOR_MAX).contains(factor) {
                 return Ok(());
             }
             Err(InvalidPolicy {
                 field: "retry.factor",
-                bounds: format!("from 1 to {FACTOR_MAX}"),
+                bounds: format!("from 1 to {RETRY_FACTOR_MAX}"),
             })
         }
     }

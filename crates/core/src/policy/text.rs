@@ -134,10 +134,10 @@ impl QueuePolicy {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::queue_policy::{LEASE_MS_MAX, MAX_JOBS_MAX, MAX_RUNNING_MAX, RETAIN_MS_MAX};
     use super::super::retry::RetryPolicy;
     use super::*;
     use crate::extension::RetryDelays;
+    use crate::limits::{LEASE_MS_MAX, MAX_JOBS_MAX, MAX_RUNNING_MAX, RETAIN_MS_MAX};
 
     fn steps() -> impl Strategy<Value = RetrySteps> {
         let listed = prop::collection::vec(0..100_000u64, 1..=16);

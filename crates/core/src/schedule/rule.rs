@@ -9,7 +9,7 @@ use jiff::civil::date;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, ToSpan, Zoned};
 
-use crate::job::DURATION_MS_MAX;
+use crate::limits::DURATION_MS_MAX;
 
 /// The shortest time between two ticks of `every`, in ms.
 pub const EVERY_MS_MIN: u64 = 100;

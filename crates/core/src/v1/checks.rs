@@ -1,6 +1,6 @@
 //! Checks that several requests share.
 
-use crate::v1::limits::{ConfigurableLimits, DUE_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN};
+use crate::limits::{ConfigurableLimits, DURATION_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::values::{DurationMs, Timestamp};
 
@@ -19,10 +19,10 @@ pub(crate) fn check_due(
             ..invalid
         });
     }
-    if run_at.is_some_and(|run_at| run_at.as_ms() > DUE_MS_MAX) {
+    if run_at.is_some_and(|run_at| run_at.as_ms() > DURATION_MS_MAX) {
         let detail = format!(
             "run_at must not be after {}",
-            Timestamp::saturating(DUE_MS_MAX)
+            Timestamp::saturating(DURATION_MS_MAX)
         );
         return Err(InvalidRequest::new(ProblemCode::RunAtOutOfRange, detail).at("run_at"));
     }
@@ -31,8 +31,8 @@ pub(crate) fn check_due(
 
 /// A delay ends before the end of the time that servers can store.
 pub(crate) fn check_delay(field: &str, delay: Option<DurationMs>) -> Result<(), InvalidRequest> {
-    if delay.is_some_and(|delay| delay.as_ms() > DUE_MS_MAX) {
-        let detail = format!("{field} must be at most {DUE_MS_MAX} ms, which is 557 years");
+    if delay.is_some_and(|delay| delay.as_ms() > DURATION_MS_MAX) {
+        let detail = format!("{field} must be at most {DURATION_MS_MAX} ms, which is 557 years");
         return Err(InvalidRequest::of_field(field, detail));
     }
     Ok(())
@@ -57,8 +57,9 @@ pub(crate) fn check_start_within(start_within: Option<DurationMs>) -> Result<(),
             "start_within must be at least 1 ms; leave it out for a job that is never dropped";
         return Err(InvalidRequest::of_field("start_within", detail));
     }
-    if start_within.is_some_and(|limit| limit.as_ms() > DUE_MS_MAX) {
-        let detail = format!("start_within must be at most {DUE_MS_MAX} ms, which is 557 years");
+    if start_within.is_some_and(|limit| limit.as_ms() > DURATION_MS_MAX) {
+        let detail =
+            format!("start_within must be at most {DURATION_MS_MAX} ms, which is 557 years");
         return Err(InvalidRequest::of_field("start_within", detail));
     }
     Ok(())
@@ -66,9 +67,9 @@ pub(crate) fn check_start_within(start_within: Option<DurationMs>) -> Result<(),
 
 /// Checks the time to live of a job that counts deliveries.
 pub(crate) fn check_ttl(ttl: Option<DurationMs>) -> Result<(), InvalidRequest> {
-    if ttl.is_some_and(|ttl| !(1..=DUE_MS_MAX).contains(&ttl.as_ms())) {
+    if ttl.is_some_and(|ttl| !(1..=DURATION_MS_MAX).contains(&ttl.as_ms())) {
         let detail = format!(
-            "ttl must be 1 to {DUE_MS_MAX} ms, which is 557 years; without it the job does not expire"
+            "ttl must be 1 to {DURATION_MS_MAX} ms, which is 557 years; without it the job does not expire"
         );
         return Err(InvalidRequest::of_field("ttl", detail));
     }

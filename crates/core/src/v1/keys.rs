@@ -10,8 +10,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::Scope;
+use crate::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX};
 use crate::v1::input::CheckedRequest;
-use crate::v1::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX};
 use crate::v1::problem::{InvalidRequest, InvalidValue};
 use crate::v1::values::{AnswerTimestamp, CursorText, NamespaceText, PoolText, Timestamp};
 

@@ -8,7 +8,6 @@ pub mod consume;
 pub mod input;
 pub mod job;
 pub mod keys;
-pub mod limits;
 pub mod problem;
 pub mod publish;
 pub mod queue;

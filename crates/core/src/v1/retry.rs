@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::v1::limits::{RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX};
+use crate::limits::{RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RETRY_FACTOR_MAX};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{AnswerDuration, DurationMs, MaxAttempts, in_ms};
 
@@ -12,7 +12,6 @@ const FIRST: DurationMs = DurationMs::saturating(1_000);
 /// The longest delay of a policy with `first` and without `max`.
 const LONGEST: DurationMs = DurationMs::saturating(3_600_000);
 const FACTOR: f64 = 2.0;
-const FACTOR_MAX: f64 = 1_000.0;
 const JITTER: f64 = 0.1;
 
 /// When failed jobs are retried. Delays are given in one of three ways: `delays` lists them; `every` is the same delay
@@ -188,7 +187,7 @@ impl RetryPolicyBody {
         }
         if self
             .factor
-            .is_some_and(|factor| !(1.0..=FACTOR_MAX).contains(&factor))
+            .is_some_and(|factor| !(1.0..=RETRY_FACTOR_MAX).contains(&factor))
         {
             return Err(InvalidRequest::of_field(
                 "factor",

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use tidegate_core::{DURATION_MS_MAX, IfRunning, Job, JobState};
+use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::{IfRunning, Job, JobState};
 use tidegate_store::{JobChange, ListedJob, NewDue};
 
 /// What is done with the jobs.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{self, StreamExt};
-use tidegate::api::limits::{ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX};
 use tidegate::api::relay::TidegateSinkConfig;
 use tidegate::api::values::{JobAttributes, QueueNameText};
+use tidegate::limits::{ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX};
 use tidegate::{BatchJob, Client, Error, IfExists, RepeatLimits};
 use tokio::time::{Instant, timeout};
 

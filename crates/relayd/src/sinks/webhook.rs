@@ -10,9 +10,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use sha2::Sha256;
-use tidegate::api::limits::ATTRIBUTES_BYTES_MAX;
 use tidegate::api::relay::{AddressGuard, WebhookConfig};
 use tidegate::api::values::{JobAttributes, header_text};
+use tidegate::limits::ATTRIBUTES_BYTES_MAX;
 use tidegate_http_pool::{RequestError, retry_after};
 
 use super::{ATTRIBUTE_HEADER, RelaySink, TRACE_PARENT_HEADER};

@@ -1,5 +1,6 @@
 use tidegate_core::codec::INSTANT_MS;
-use tidegate_core::{DURATION_MS_MAX, Job, JobState, QueueKey};
+use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::{Job, JobState, QueueKey};
 
 use super::job_reference::JobReference;
 use super::waiting::WaitingOutcome;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use tidegate_core::{DURATION_MS_MAX, JobId, JobState, Lane, QueueKey};
+use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::{JobId, JobState, Lane, QueueKey};
 
 use super::reserve::HINTS_PER_CALL;
 use crate::error::StoreError;

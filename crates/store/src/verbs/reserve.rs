@@ -1,5 +1,6 @@
 use bytes::{Buf, Bytes};
-use tidegate_core::{DURATION_MS_MAX, Job, JobState, Lane};
+use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::{Job, JobState, Lane};
 
 use super::settle::LeasedJob;
 use crate::bodies::{JobReadError, StoredRecord, carried_bytes};

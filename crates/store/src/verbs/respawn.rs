@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use tidegate_core::{DURATION_MS_MAX, Lane, QueueKey};
+use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::{Lane, QueueKey};
 
 use super::list_jobs::ListedJob;
 use super::reserve::HINTS_PER_CALL;

@@ -1,4 +1,5 @@
-use tidegate_core::{DURATION_MS_MAX, JobId, QueueKey};
+use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::{JobId, QueueKey};
 
 use super::settle::{LeasedJob, SettleVerb, Settled};
 use crate::error::StoreError;

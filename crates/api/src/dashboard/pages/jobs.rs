@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
+use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::v1::input::{QueryPair, read_query};
 use tidegate_core::v1::job::JobFilter;
-use tidegate_core::v1::limits::ConfigurableLimits;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::{JobState, QueueKey};
 use tidegate_engine::{ErrorDigest, JobCriteria, JobCursor, Pool};

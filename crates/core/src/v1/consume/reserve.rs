@@ -9,9 +9,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::limits::{ConfigurableLimits, RESERVE_QUEUES_MAX};
 use crate::v1::checks::{check_count, check_lease, check_wait};
 use crate::v1::input::CheckedRequest;
-use crate::v1::limits::{ConfigurableLimits, RESERVE_QUEUES_MAX};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
     AnswerTimestamp, Base64Bytes, ContentType, DurationMs, JobAttributes, JobIdText, JobKey,

@@ -9,9 +9,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::limits::{ConfigurableLimits, SETTLE_LEASES_MAX};
 use crate::v1::checks::{check_count, check_delay, check_lease};
 use crate::v1::input::{CheckedRequest, objects};
-use crate::v1::limits::{ConfigurableLimits, SETTLE_LEASES_MAX};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, ErrorText, JobPayload, JsonText, LeaseText, even_null,

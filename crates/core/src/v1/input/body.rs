@@ -5,7 +5,7 @@ use serde_path_to_error::Track;
 
 use super::checked::CheckedRequest;
 use super::object::object;
-use crate::v1::limits::ConfigurableLimits;
+use crate::limits::ConfigurableLimits;
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 
 /// Reads and checks the body of a request.

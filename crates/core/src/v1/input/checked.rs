@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::v1::limits::ConfigurableLimits;
+use crate::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 
 /// The body or query of a request. Unknown fields are rejected when it is read; what depends on several fields or on

@@ -6,7 +6,7 @@ use serde::de::value::MapDeserializer;
 
 use super::checked::CheckedRequest;
 use super::text_value::TextValue;
-use crate::v1::limits::ConfigurableLimits;
+use crate::limits::ConfigurableLimits;
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 
 /// The name and value of a parameter, decoded.

@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use super::change::ChangeBody;
 use super::filter::JobFilter;
+use crate::limits::ConfigurableLimits;
 use crate::v1::input::{CheckedRequest, object, optional_object};
-use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{CursorText, JobsPerSecond, PageSize};
 use crate::{IfRunning, JobState};

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::JobState;
+use crate::limits::ConfigurableLimits;
 use crate::v1::checks::{check_due, check_start_within};
 use crate::v1::field_change::FieldChange;
 use crate::v1::input::CheckedRequest;
-use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::publish::DueTime;
 use crate::v1::values::{AnswerTimestamp, DurationMs, JobIdText, JobKey, Timestamp};

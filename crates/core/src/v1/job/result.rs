@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::JobState;
+use crate::limits::ConfigurableLimits;
 use crate::v1::checks::check_wait;
 use crate::v1::input::CheckedRequest;
-use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{DurationMs, JobIdText, JobKey};
 

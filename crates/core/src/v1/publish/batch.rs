@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::options::JobOptions;
+use crate::limits::{ATOMIC_BATCH_JOBS_MAX, BATCH_JOBS_MAX, ConfigurableLimits};
 use crate::v1::checks::check_count;
 use crate::v1::input::{CheckedRequest, objects, optional_object};
-use crate::v1::limits::{ATOMIC_BATCH_JOBS_MAX, BATCH_JOBS_MAX, ConfigurableLimits};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{

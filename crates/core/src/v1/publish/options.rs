@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::limits::ConfigurableLimits;
 use crate::v1::checks::{check_due, check_lease, check_start_within, check_ttl, check_wait};
 use crate::v1::input::{CheckedRequest, optional_object};
-use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{

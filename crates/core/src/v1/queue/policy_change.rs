@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::policy::PolicyDetails;
+use crate::limits::ConfigurableLimits;
 use crate::v1::checks::check_lease;
 use crate::v1::field_change::FieldChange;
 use crate::v1::input::{CheckedRequest, changed_object};
-use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::{RetryDetails, RetryPolicyBody};
 use crate::v1::values::{DurationMs, MaxAttempts, Timestamp};

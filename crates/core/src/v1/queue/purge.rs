@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
-use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 
 /// The state of the jobs that a purge deletes.

@@ -3,8 +3,8 @@
 use super::config::RelayConfig;
 use super::sink::RelaySinkConfig;
 use super::url::UrlParts;
+use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
-use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::DurationMs;
 

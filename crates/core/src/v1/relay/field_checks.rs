@@ -1,7 +1,7 @@
 //! Checks of single fields.
 
 use super::secret::SecretText;
-use crate::v1::limits::RELAY_TEXT_BYTES_MAX;
+use crate::limits::RELAY_TEXT_BYTES_MAX;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{NamespaceText, QueueNameText};
 

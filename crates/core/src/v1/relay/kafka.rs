@@ -7,7 +7,7 @@ use super::field_checks::check_text;
 use super::secret::SecretText;
 use super::sink::default_time_limit;
 use super::url::check_url;
-use crate::v1::limits::{KAFKA_TOPIC_BYTES_MAX, RELAY_TEXT_BYTES_MAX};
+use crate::limits::{KAFKA_TOPIC_BYTES_MAX, RELAY_TEXT_BYTES_MAX};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::DurationMs;
 

@@ -9,7 +9,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::v1::limits::RELAY_TEXT_BYTES_MAX;
+use crate::limits::RELAY_TEXT_BYTES_MAX;
 
 const EXPECTED: &str = "a text";
 

@@ -10,7 +10,7 @@ use super::kinds::relay_end;
 use super::secret::SecretText;
 use super::text_list::TextList;
 use super::url::{UrlParts, check_server_url, check_url};
-use crate::v1::limits::{AMQP_NAME_BYTES_MAX, RELAY_NETWORKS_MAX, RELAY_TEXT_BYTES_MAX};
+use crate::limits::{AMQP_NAME_BYTES_MAX, RELAY_NETWORKS_MAX, RELAY_TEXT_BYTES_MAX};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{Base64Bytes, DurationMs};
 

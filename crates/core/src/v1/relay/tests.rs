@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::limits::ConfigurableLimits;
 use crate::v1::input::read_body;
-use crate::v1::limits::ConfigurableLimits;
 use crate::v1::problem::InvalidRequest;
 
 fn read(body: &Value) -> Result<RelayConfig, InvalidRequest> {

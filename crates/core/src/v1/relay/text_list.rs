@@ -7,7 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::v1::limits::{RELAY_NETWORKS_MAX, RELAY_TEXT_BYTES_MAX};
+use crate::limits::{RELAY_NETWORKS_MAX, RELAY_TEXT_BYTES_MAX};
 
 /// A list of texts, or one text with commas. It is written as a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::v1::limits::RELAY_TEXT_BYTES_MAX;
+use crate::limits::RELAY_TEXT_BYTES_MAX;
 use crate::v1::problem::InvalidRequest;
 
 /// The parts of a URL that are checked.

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::schedule::{CatchUp, Overlap};
-use crate::v1::input::{CheckedRequest, object, optional_object};
-use crate::v1::limits::{
+use crate::limits::{
     ConfigurableLimits, SCHEDULE_ATTRIBUTES_BYTES_MAX, SCHEDULE_ATTRIBUTES_MAX,
     SCHEDULE_PAYLOAD_BYTES_MAX,
 };
+use crate::schedule::{CatchUp, Overlap};
+use crate::v1::input::{CheckedRequest, object, optional_object};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::publish::{BatchItem, JobOptions};
 use crate::v1::retry::RetryPolicyBody;

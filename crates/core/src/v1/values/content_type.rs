@@ -10,7 +10,7 @@ use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use super::value_schema::text_schema;
-use crate::v1::limits::CONTENT_TYPE_BYTES_MAX;
+use crate::limits::CONTENT_TYPE_BYTES_MAX;
 use crate::v1::problem::InvalidValue;
 
 /// The content type of a payload, such as `application/json` or `text/plain; charset=utf-8`.

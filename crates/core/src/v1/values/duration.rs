@@ -13,7 +13,7 @@ use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use super::value_schema::text_schema;
-use crate::v1::limits::{TIME_MS_MAX, TIME_TEXT_BYTES_MAX};
+use crate::limits::{TIME_MS_MAX, TIME_TEXT_BYTES_MAX};
 use crate::v1::problem::InvalidValue;
 
 /// A duration in whole milliseconds, at most [`TIME_MS_MAX`].

@@ -8,7 +8,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::v1::limits::ERROR_BYTES_MAX;
+use crate::limits::ERROR_BYTES_MAX;
 
 const MARK: &str = "…";
 

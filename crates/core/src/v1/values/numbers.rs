@@ -7,7 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::v1::limits::{
+use crate::limits::{
     ATTEMPTS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, QUEUE_WEIGHT_MAX, RESERVE_JOBS_MAX,
     RESPAWN_RATE_MAX, SCHEDULE_RUNS_MAX,
 };

@@ -12,12 +12,12 @@ use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use super::value_schema::text_schema;
-use crate::name::{Namespace, QueueName};
-use crate::v1::limits::{
+use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
     IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
     POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
 };
+use crate::name::{Namespace, QueueName};
 use crate::v1::problem::{InvalidValue, ProblemCode};
 
 /// What a text may contain.

@@ -14,7 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::integer::{IntegerOrText, integer_or_text};
 use super::value_schema::text_schema;
-use crate::v1::limits::{TIME_MS_MAX, TIME_TEXT_BYTES_MAX, TIMESTAMP_MS_MIN};
+use crate::limits::{TIME_MS_MAX, TIME_TEXT_BYTES_MAX, TIMESTAMP_MS_MIN};
 use crate::v1::problem::{InvalidValue, ProblemCode};
 
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);

@@ -6,7 +6,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::v1::limits::TIME_MS_MAX;
+use crate::limits::TIME_MS_MAX;
 
 /// A text of 1 to `bytes_max` bytes. JSON Schema counts characters, of which there are never more than bytes.
 pub(crate) fn text_schema(description: &str, bytes_max: usize) -> ObjectBuilder {

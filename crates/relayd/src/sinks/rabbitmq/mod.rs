@@ -11,8 +11,8 @@ use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::uri::AMQPUri;
 use lapin::{BasicProperties, Channel, Confirmation, ErrorKind};
-use tidegate::api::limits::AMQP_NAME_BYTES_MAX;
 use tidegate::api::relay::RabbitMqConfig;
+use tidegate::limits::AMQP_NAME_BYTES_MAX;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::timeout;
 

@@ -270,7 +270,8 @@ fn due_times_that_no_server_can_store_are_rejected() {
 /// Hashes of this text are stored: see `request_hash` of the API.
 #[test]
 fn the_text_of_options_has_one_order_and_no_absent_fields() {
-    let growing = r#"{"max":"1h","factor":1.5,"first":"1s","jitter":0.25,"every":null,"max_attempts":4}"#;
+    let growing =
+        r#"{"max":"1h","factor":1.5,"first":"1s","jitter":0.25,"every":null,"max_attempts":4}"#;
     let one_of_two = [&ALL[..7], &[("retry", growing), ALL[8], ALL[9]]].concat();
     assert_eq!(
         serde_json::to_string(&read(&one_of_two, &[]).unwrap()).unwrap(),

@@ -4,9 +4,9 @@
 
 /// The largest duration, and the last instant since 1970 (9999-12-31T23:59:59.999Z), in ms.
 pub const TIME_MS_MAX: u64 = 253_402_300_799_999;
-/// The last instant since 1970 at which a job can be due (2527-06-23T06:20:44.416Z), and the longest delay and
-/// `start_within`, in ms.
-pub const DUE_MS_MAX: u64 = 1 << 44;
+/// The last instant since 1970 at which a job can be due (2527-06-23T06:20:44.416Z), and the longest delay, `start_within`
+/// and time to live, in ms. The current time plus this fits into the 48 bits that a record has for an instant.
+pub const DURATION_MS_MAX: u64 = 1 << 44;
 /// The least integer that is an instant in ms (1973-03-03). Lower ones, except 0, are probably seconds.
 pub const TIMESTAMP_MS_MIN: u64 = 100_000_000_000;
 /// The most bytes of a text that is a duration or an instant.
@@ -65,12 +65,22 @@ pub const PAGE_ITEMS_DEFAULT: u16 = 100;
 pub const LEASE_MS_MIN: u64 = 100;
 /// The longest lease, in ms: 24 hours.
 pub const LEASE_MS_MAX: u64 = 24 * 3_600_000;
-/// The most attempts of a job.
+/// The most attempts of a job: a record has 12 bits for the number of failures.
 pub const ATTEMPTS_MAX: u16 = 4_095;
 /// The most delays of a retry policy. The last one repeats.
 pub const RETRY_DELAYS_MAX: usize = 16;
 /// The longest delay of a retry policy, in ms: 30 days. Its random part may make it twice as long.
 pub const RETRY_DELAY_MS_MAX: u64 = 30 * 24 * 3_600_000;
+/// The greatest factor of a retry policy whose delays grow.
+pub const RETRY_FACTOR_MAX: f64 = 1_000.0;
+/// The longest time that a finished job stays with its key, in ms: 7 days.
+pub const RETAIN_MS_MAX: u64 = 7 * 24 * 3_600_000;
+/// The shortest time that dead jobs are kept, in ms.
+pub const KEEP_DEAD_MS_MIN: u64 = 1_000;
+/// The most jobs to which a policy limits a queue.
+pub const MAX_JOBS_MAX: u64 = 1_000_000_000_000;
+/// The most running jobs to which a policy limits a queue.
+pub const MAX_RUNNING_MAX: u64 = 1_000_000_000;
 /// The most bytes of the error text of a failed attempt. Longer texts are truncated.
 pub const ERROR_BYTES_MAX: usize = 1_024;
 /// The most attempts in the history of a job.
@@ -124,7 +134,7 @@ impl Default for ConfigurableLimits {
             payload_bytes: 1 << 20,
             batch_bytes: 8 << 20,
             wait_ms: 24 * 3_600_000,
-            retain_ms: 7 * 24 * 3_600_000,
+            retain_ms: RETAIN_MS_MAX,
             result_bytes: 256 << 10,
         }
     }
