@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::name::{InvalidName, Namespace};
 
@@ -20,9 +19,8 @@ pub struct ApiKeyId([u8; API_KEY_ID_BYTES]);
 pub struct InvalidApiKeyId;
 
 /// What an API key allows.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Publish jobs; change, promote and cancel them; show jobs by their keys.

@@ -1,10 +1,10 @@
 //! Choices that a publish or a cancel has. Their texts are the names of the variants, in JSON and for the scripts.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// What a publish does if a job has its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IfExists {
     /// Keeps that job as it is.
@@ -29,7 +29,8 @@ impl IfExists {
 }
 
 /// What a cancel does if the job is running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IfRunning {
     /// Fails with `job_running`.

@@ -1,17 +1,12 @@
 //! Durability: what has stored a job when its publish is answered. `docs/durability.md` describes which failures each level
 //! survives.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::v1::problem::InvalidValue;
-use crate::v1::values::text_schema;
 
 /// What has a job when its publish is answered: memory of the master alone, its disk, or replicas too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -36,7 +31,7 @@ impl Durability {
         fsync: true,
     };
 
-    const TEXT_BYTES_MAX: usize = "fsync+replica:255".len();
+    pub(crate) const TEXT_BYTES_MAX: usize = "fsync+replica:255".len();
 
     /// Whether there is nothing to wait for.
     #[must_use]
@@ -117,23 +112,6 @@ impl TryFrom<String> for Durability {
 impl From<Durability> for String {
     fn from(level: Durability) -> Self {
         level.to_string()
-    }
-}
-
-impl PartialSchema for Durability {
-    fn schema() -> RefOr<Schema> {
-        let description =
-            "What has stored the job: `memory`, `replica:N`, `fsync` or `fsync+replica:N`.";
-        let pattern = "^(memory|fsync|(fsync\\+)?replica:[1-9]\\d{0,2})$";
-        text_schema(description, Self::TEXT_BYTES_MAX)
-            .pattern(Some(pattern))
-            .into()
-    }
-}
-
-impl ToSchema for Durability {
-    fn name() -> Cow<'static, str> {
-        "Durability".into()
     }
 }
 

@@ -3,10 +3,10 @@
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// How many jobs a queue has, by state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobsByState {
     /// Not due yet.
     pub delayed: u64,

@@ -23,6 +23,8 @@ pub mod layout;
 pub mod lifecycle;
 pub mod limits;
 mod name;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 pub mod placement;
 mod policy;
 pub mod schedule;

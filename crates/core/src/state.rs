@@ -1,13 +1,11 @@
 //! The states of a job, their names and their numbers in a record.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 // [`crate::lifecycle`] has the transitions.
 /// The state of a job.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum JobState {

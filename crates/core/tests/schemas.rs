@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tidegate_core::limits::ConfigurableLimits;
+use tidegate_core::openapi::ApiSchemas;
 use tidegate_core::v1::consume::{
     AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody, ReserveAnswer,
     ReserveBody, TouchAnswer, TouchBody,
@@ -30,7 +31,6 @@ use tidegate_core::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayLis
 use tidegate_core::v1::schedule::{
     DeletedSchedule, Schedule, ScheduleDetails, ScheduleListPage, ScheduleRuns,
 };
-use tidegate_core::v1::schemas::ApiSchemas;
 use tidegate_core::v1::workers::WorkerListPage;
 use utoipa::OpenApi;
 

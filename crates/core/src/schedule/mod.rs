@@ -4,11 +4,18 @@
 
 mod catch_up;
 mod overlap;
+#[cfg(feature = "cron")]
+mod plan;
+#[cfg(feature = "cron")]
 mod rule;
 
-pub use catch_up::{CatchUp, CatchUpRule, MISSED_AFTER_MS, TickPlan};
+pub use catch_up::{CatchUp, CatchUpRule};
 pub use overlap::Overlap;
+#[cfg(feature = "cron")]
+pub use plan::{MISSED_AFTER_MS, TickPlan};
+#[cfg(feature = "cron")]
 pub use rule::{EVERY_MS_MIN, InvalidSchedule, ScheduleRule, TickTimes};
 
+#[cfg(feature = "cron")]
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 //! Two jobs of one schedule.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::IfExists;
 
 /// What happens at a tick if the job of an earlier tick is not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// That job stays as it is, and no other one is published.

@@ -1,19 +1,15 @@
 //! API keys.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::Scope;
-use crate::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX};
+use crate::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX};
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::{InvalidRequest, InvalidValue};
-use crate::v1::values::{AnswerTimestamp, CursorText, NamespaceText, PoolText, Timestamp};
+use crate::v1::values::{CursorText, NamespaceText, PoolText, Timestamp};
 
 /// The namespaces of an API key: one, or all as `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -69,25 +65,9 @@ impl From<KeyNamespace> for String {
     }
 }
 
-impl PartialSchema for KeyNamespace {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .pattern(Some("^([*]|[A-Za-z0-9_-]+)$"))
-            .max_length(Some(NAME_BYTES_MAX))
-            .description(Some("The name of a namespace, or `*` for all."))
-            .into()
-    }
-}
-
-impl ToSchema for KeyNamespace {
-    fn name() -> Cow<'static, str> {
-        "KeyNamespace".into()
-    }
-}
-
 /// The secret of an API key, complete as in `Authorization: Bearer …`. It is not shown by [`fmt::Debug`].
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct KeySecret(pub String);
 
@@ -98,14 +78,15 @@ impl fmt::Debug for KeySecret {
 }
 
 /// The API key to create. It cannot allow more than the key of the request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateKeyBody {
     /// What it allows: each scope once.
-    #[schema(min_items = 1, max_items = 4)]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 4))]
     pub scopes: Vec<Scope>,
     /// What it is for, for people: 1 to 255 bytes.
-    #[schema(min_length = 1, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     pub description: String,
     /// Its namespaces. By default the namespace of the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,7 +124,8 @@ impl CheckedRequest for CreateKeyBody {
 }
 
 /// What a call about an API key did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KeyOutcome {
     /// There is a new API key.
@@ -153,7 +135,8 @@ pub enum KeyOutcome {
 }
 
 /// A new API key. This is the only answer with its secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CreatedKey {
     /// What the call did: `created`.
     pub outcome: KeyOutcome,
@@ -164,7 +147,8 @@ pub struct CreatedKey {
 }
 
 /// An API key without its secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeyView {
     /// Its id, which is a part of the secret.
     pub id: String,
@@ -177,26 +161,28 @@ pub struct KeyView {
     /// What it is for.
     pub description: String,
     /// When it was created.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
     pub expires_at: Option<Timestamp>,
 }
 
 /// A page of a list of API keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeyPage {
     /// The keys.
     pub items: Vec<KeyView>,
     /// The cursor of the next page; `null` at the end of the list.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next: Option<CursorText>,
 }
 
 /// An API key that was revoked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RevokedKey {
     /// What the call did: `revoked`.
     pub outcome: KeyOutcome,

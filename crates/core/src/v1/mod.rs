@@ -2,7 +2,7 @@
 //!
 //! Requests are read with [`input::read_body`] and [`input::read_query`], which reject unknown fields and name the
 //! invalid one. Answers ignore unknown fields when they are read, so that later servers may add some. Every type has
-//! an OpenAPI schema.
+//! an OpenAPI schema, with the feature `openapi`.
 
 pub mod consume;
 pub mod input;
@@ -14,7 +14,6 @@ pub mod queue;
 pub mod relay;
 pub mod retry;
 pub mod schedule;
-pub mod schemas;
 pub mod values;
 pub mod workers;
 

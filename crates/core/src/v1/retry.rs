@@ -1,11 +1,10 @@
 //! Retry policies: when a failed job is delivered again.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::limits::{RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RETRY_FACTOR_MAX};
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{AnswerDuration, DurationMs, MaxAttempts, in_ms};
+use crate::v1::values::{DurationMs, MaxAttempts, in_ms};
 
 /// The delay before the first retry of the default policy.
 const FIRST: DurationMs = DurationMs::saturating(1_000);
@@ -17,7 +16,8 @@ const JITTER: f64 = 0.1;
 /// When failed jobs are retried. Delays are given in one of three ways: `delays` lists them; `every` is the same delay
 /// each time; `first`, `factor` (2) and `max` (1 h) describe growing delays. At most 16 delays are listed; the last one
 /// repeats. What is absent is as in the policy of the queue.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicyBody {
     /// After how many failed attempts the job is dead.
@@ -25,7 +25,7 @@ pub struct RetryPolicyBody {
     pub max_attempts: Option<MaxAttempts>,
     /// The delays before each retry; the last one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(min_items = 1, max_items = 16)]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 16))]
     pub delays: Option<Vec<DurationMs>>,
     /// The delay before every retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,19 +35,20 @@ pub struct RetryPolicyBody {
     pub first: Option<DurationMs>,
     /// By what each delay is multiplied to obtain the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 1000)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
     pub factor: Option<f64>,
     /// The longest delay of a policy with `first`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<DurationMs>,
     /// The random part of each delay, from 0 to 1: 0.1 makes it up to 10 % longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, maximum = 1)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1))]
     pub jitter: Option<f64>,
 }
 
 /// A complete retry policy. Either `delays_ms` lists the delays, or `first_ms`, `factor` and `max_ms` say how they grow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RetryDetails {
     /// After how many failed attempts a job is dead.
     pub max_attempts: MaxAttempts,
@@ -58,7 +59,7 @@ pub struct RetryDetails {
         with = "in_ms",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<Vec<AnswerDuration>>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::openapi::AnswerDuration>>))]
     pub delays: Option<Vec<DurationMs>>,
     /// The delay before the first retry.
     #[serde(
@@ -67,7 +68,7 @@ pub struct RetryDetails {
         with = "in_ms",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<AnswerDuration>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>))]
     pub first: Option<DurationMs>,
     /// By what each delay is multiplied to obtain the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +80,7 @@ pub struct RetryDetails {
         with = "in_ms",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<AnswerDuration>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>))]
     pub max: Option<DurationMs>,
     /// The random part of each delay, from 0 to 1.
     pub jitter: f64,

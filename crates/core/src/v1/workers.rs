@@ -1,14 +1,12 @@
 //! Lists of workers.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use crate::v1::values::{
-    AnswerTimestamp, CursorText, JobIdText, QueueNameText, Timestamp, WorkerNameText,
-};
+use crate::v1::values::{CursorText, JobIdText, QueueNameText, Timestamp, WorkerNameText};
 
 /// A job that a worker holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerJob {
     /// Its id.
     pub id: JobIdText,
@@ -17,15 +15,16 @@ pub struct WorkerJob {
     /// The number of the attempt.
     pub attempt: u32,
     /// Since when the worker holds it.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub since: Timestamp,
     /// When its lease ends.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub lease_until: Timestamp,
 }
 
 /// A worker that has given its name in a reserve call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerView {
     /// Its name.
     pub worker: WorkerNameText,
@@ -34,18 +33,19 @@ pub struct WorkerView {
     /// Whether it waits for jobs now.
     pub waits: bool,
     /// When its last reserve call ended; now while one waits.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub seen_at: Timestamp,
     /// The jobs that it holds, longest first: up to 100 for each server that it talks to, those that it holds for the longest time.
     pub jobs: Vec<WorkerJob>,
 }
 
 /// A page of the workers of a namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerListPage {
     /// The workers, by name.
     pub items: Vec<WorkerView>,
     /// The cursor of the next page; `null` at the end of the list.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next: Option<CursorText>,
 }

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tidegate_core::v1::schemas::ApiSchemas;
+use tidegate_core::openapi::ApiSchemas;
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::{Operation, OperationBuilder, PathItem, PathItemBuilder, Paths};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};

@@ -1,12 +1,12 @@
 //! What became of each lease of an ack, fail, touch or release call.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use crate::v1::values::{AnswerTimestamp, Timestamp};
+use crate::v1::values::Timestamp;
 
 /// What became of a job that a worker acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum AckItemOutcome {
     /// It is done.
@@ -24,13 +24,14 @@ pub enum AckItemOutcome {
 }
 
 /// What became of a job whose attempt failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum FailItemOutcome {
     /// It is retried.
     Retry {
         /// When it is due again.
-        #[schema(value_type = AnswerTimestamp)]
+        #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
         run_at: Timestamp,
     },
     /// It is in the dead letter.
@@ -46,13 +47,14 @@ pub enum FailItemOutcome {
 }
 
 /// What became of a lease that a worker extended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum TouchItemOutcome {
     /// The worker still holds the job.
     Extended {
         /// When the lease expires, unless it is extended again.
-        #[schema(value_type = AnswerTimestamp)]
+        #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
         lease_until: Timestamp,
         /// Whether a cancel was requested: the worker should stop, and then fail or release the job.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -65,7 +67,8 @@ pub enum TouchItemOutcome {
 }
 
 /// What became of a job that a worker gave back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ReleaseItemOutcome {
     /// It is ready, or delayed. No failure was counted.
@@ -81,28 +84,32 @@ pub enum ReleaseItemOutcome {
 }
 
 /// One outcome per lease of an ack call, in its order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AckAnswer {
     /// The outcomes.
     pub results: Vec<AckItemOutcome>,
 }
 
 /// One outcome per lease of a fail call, in its order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FailAnswer {
     /// The outcomes.
     pub results: Vec<FailItemOutcome>,
 }
 
 /// One outcome per lease of a touch call, in its order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TouchAnswer {
     /// The outcomes.
     pub results: Vec<TouchItemOutcome>,
 }
 
 /// One outcome per lease of a release call, in its order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReleaseAnswer {
     /// The outcomes.
     pub results: Vec<ReleaseItemOutcome>,

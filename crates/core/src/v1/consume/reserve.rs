@@ -5,26 +5,24 @@ use std::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{OneOfBuilder, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::{ConfigurableLimits, RESERVE_QUEUES_MAX};
 use crate::v1::checks::{check_count, check_lease, check_wait};
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
-    AnswerTimestamp, Base64Bytes, ContentType, DurationMs, JobAttributes, JobIdText, JobKey,
-    JsonText, LeaseText, MaxJobs, PayloadFormat, QueueNameText, QueueOrder, QueueWeight, Timestamp,
-    WorkerNameText, even_null,
+    Base64Bytes, ContentType, DurationMs, JobAttributes, JobIdText, JobKey, JsonText, LeaseText,
+    MaxJobs, PayloadFormat, QueueNameText, QueueOrder, QueueWeight, Timestamp, WorkerNameText,
+    even_null,
 };
 
 /// Asks for ready jobs, and waits for them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReserveBody {
     /// The queues: names, or names with weights.
-    #[schema(min_items = 1, max_items = 16)]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 16))]
     pub queues: Vec<QueueChoice>,
     /// In which order the queues are looked into: `weighted` if a queue has a weight, else `strict`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,14 +96,15 @@ pub struct QueueChoice {
 }
 
 /// A queue with a weight.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 struct WeightedQueue {
     /// Its name.
     name: QueueNameText,
     /// How often it is looked into first, compared with the others.
     #[serde(default)]
-    #[schema(required = false)]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
     weight: Option<QueueWeight>,
 }
 
@@ -154,9 +153,10 @@ impl<'de> Visitor<'de> for QueueChoiceVisitor {
     }
 }
 
-impl PartialSchema for QueueChoice {
-    fn schema() -> RefOr<Schema> {
-        OneOfBuilder::new()
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for QueueChoice {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        utoipa::openapi::schema::OneOfBuilder::new()
             .description(Some("A queue: its name, or an object with a weight."))
             .item(QueueNameText::schema())
             .item(WeightedQueue::schema())
@@ -164,25 +164,33 @@ impl PartialSchema for QueueChoice {
     }
 }
 
-impl ToSchema for QueueChoice {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for QueueChoice {
+    fn schemas(
+        schemas: &mut Vec<(
+            String,
+            utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>,
+        )>,
+    ) {
         WeightedQueue::schemas(schemas);
     }
 }
 
 /// The jobs that a reserve call leased to the worker. None if there was no ready job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ReserveAnswer {
     /// The time of Redis, with which a worker can compare `lease_until`. Absent if there are no jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
     pub now: Option<Timestamp>,
     /// The jobs.
     pub jobs: Vec<LeasedJobView>,
 }
 
 /// A job that is leased to the worker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LeasedJobView {
     /// Its id.
     pub id: JobIdText,
@@ -191,7 +199,7 @@ pub struct LeasedJobView {
     /// What `ack`, `fail`, `touch` and `release` take.
     pub lease: LeaseText,
     /// When the lease expires, unless it is extended.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub lease_until: Timestamp,
     /// The number of this attempt, from 1. It only grows: together with the id it identifies the attempt.
     pub attempt: u32,
@@ -199,13 +207,13 @@ pub struct LeasedJobView {
     pub failures: u32,
     /// How many attempts have lost their worker.
     #[serde(default)]
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub losses: u32,
     /// When the job was due.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub run_at: Timestamp,
     /// When it was published.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// Its key, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,7 +233,7 @@ pub struct LeasedJobView {
         deserialize_with = "even_null",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = JsonText, required = false)]
+    #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
     pub payload: Option<JsonText>,
     /// Any other payload, as base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,9 +5,6 @@ use std::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{OneOfBuilder, Schema};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::{ConfigurableLimits, SETTLE_LEASES_MAX};
 use crate::v1::checks::{check_count, check_delay, check_lease};
@@ -18,11 +15,12 @@ use crate::v1::values::{
 };
 
 /// Jobs that are done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AckBody {
     /// Their leases.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
     pub leases: Vec<AckItem>,
 }
 
@@ -40,7 +38,8 @@ pub struct AckItem {
 }
 
 /// A job that is done.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 struct AckedLease {
     /// The lease of the job.
@@ -51,7 +50,7 @@ struct AckedLease {
         deserialize_with = "even_null",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = JsonText, required = false)]
+    #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
     result: Option<JsonText>,
     /// The result as base64. Excludes `result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,9 +117,10 @@ impl<'de> Visitor<'de> for AckItemVisitor {
     }
 }
 
-impl PartialSchema for AckItem {
-    fn schema() -> RefOr<Schema> {
-        OneOfBuilder::new()
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for AckItem {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        utoipa::openapi::schema::OneOfBuilder::new()
             .description(Some("A job that is done: its lease, or an object with it."))
             .item(LeaseText::schema())
             .item(AckedLease::schema())
@@ -128,24 +128,32 @@ impl PartialSchema for AckItem {
     }
 }
 
-impl ToSchema for AckItem {
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for AckItem {
+    fn schemas(
+        schemas: &mut Vec<(
+            String,
+            utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>,
+        )>,
+    ) {
         AckedLease::schemas(schemas);
     }
 }
 
 /// Attempts that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FailBody {
     /// The attempts.
     #[serde(deserialize_with = "objects")]
-    #[schema(min_items = 1, max_items = 1000)]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
     pub leases: Vec<FailItem>,
 }
 
 /// An attempt that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FailItem {
     /// The lease of the job.
@@ -161,11 +169,12 @@ pub struct FailItem {
 }
 
 /// Jobs that a worker holds for longer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TouchBody {
     /// Their leases.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
     pub leases: Vec<LeaseText>,
     /// How long the leases are from now on; never shortens a lease. By default as the job says, else as in the policy of
     /// its queue.
@@ -174,11 +183,12 @@ pub struct TouchBody {
 }
 
 /// Jobs that a worker gives back. This is not a failure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseBody {
     /// Their leases.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
     pub leases: Vec<LeaseText>,
     /// When the jobs are due again, from now on. By default now.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,6 @@
 //! Actions on all jobs that match a filter.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::change::ChangeBody;
 use super::filter::JobFilter;
@@ -12,7 +11,8 @@ use crate::v1::values::{CursorText, JobsPerSecond, PageSize};
 use crate::{IfRunning, JobState};
 
 /// What is done with jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ActName {
     /// Cancels jobs that are delayed, ready or leased.
@@ -42,7 +42,8 @@ impl ActName {
 }
 
 /// What to do with which jobs of a queue. A call acts on one page of them: it is repeated with the cursor of its answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ActBody {
     /// What to do.
@@ -53,14 +54,14 @@ pub struct ActBody {
     pub filter: JobFilter,
     /// Whether jobs are only counted.
     #[serde(default)]
-    #[schema(required = false)]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
     pub dry_run: bool,
     /// Where the action continues: `next` of the answer before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<CursorText>,
     /// On how many jobs this call acts at most.
     #[serde(default)]
-    #[schema(required = false)]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
     pub limit: PageSize,
     /// With `respawn`: how many jobs become due each second. By default all are ready at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,14 +115,15 @@ impl CheckedRequest for ActBody {
 }
 
 /// What a call has done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ActAnswer {
     /// How many jobs matched the filter.
     pub matched: u64,
     /// How many of them were changed; 0 with `dry_run`. The others had changed their state meanwhile, or workers hold them.
     pub changed: u64,
     /// Where the action continues; `null` when it is complete. A call that found no job need not be the last one.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next: Option<CursorText>,
     /// How long to wait before the next call. More than 0 if a respawn at a rate is 10 s ahead.
     pub wait_ms: u64,

@@ -1,7 +1,6 @@
 //! Cancelling a job.
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
@@ -10,16 +9,17 @@ use crate::v1::values::{JobIdText, JobKey};
 use crate::{IfRunning, JobState};
 
 /// The parameters of a cancel.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct CancelQuery {
     /// The key of the job, if the path has `-` for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// What happens if a worker holds the job: `refuse` by default.
     #[serde(default)]
-    #[param(required = false)]
+    #[cfg_attr(feature = "openapi", param(required = false))]
     pub running: IfRunning,
 }
 
@@ -30,7 +30,8 @@ impl CheckedRequest for CancelQuery {
 }
 
 /// What a cancel did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum CancelAnswer {
     /// The job is deleted.

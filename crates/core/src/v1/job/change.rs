@@ -1,7 +1,6 @@
 //! Changing when a job runs.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::JobState;
 use crate::limits::ConfigurableLimits;
@@ -10,10 +9,11 @@ use crate::v1::field_change::FieldChange;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::publish::DueTime;
-use crate::v1::values::{AnswerTimestamp, DurationMs, JobIdText, JobKey, Timestamp};
+use crate::v1::values::{DurationMs, JobIdText, JobKey, Timestamp};
 
 /// What to change of a job that waits. At least one field; the others stay as they are.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeBody {
     /// When the job is due, from now on. Excludes `run_at`.
@@ -24,7 +24,7 @@ pub struct ChangeBody {
     pub run_at: Option<Timestamp>,
     /// The job is dropped if no worker has started it so long after it was due; `null` for never.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<DurationMs>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub start_within: FieldChange<DurationMs>,
 }
 
@@ -50,7 +50,8 @@ impl CheckedRequest for ChangeBody {
 }
 
 /// What a change did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeResult {
     /// The job is as requested.
@@ -58,7 +59,8 @@ pub enum ChangeResult {
 }
 
 /// A job that was changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChangedJob {
     /// Its id.
     pub id: JobIdText,
@@ -70,12 +72,13 @@ pub struct ChangedJob {
     /// Its state now.
     pub state: JobState,
     /// When it is due.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub run_at: Timestamp,
 }
 
 /// What a promote did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PromoteResult {
     /// The job was delayed and is ready now.
@@ -85,7 +88,8 @@ pub enum PromoteResult {
 }
 
 /// A job that was promoted: it runs without waiting for its time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PromotedJob {
     /// Its id.
     pub id: JobIdText,
@@ -95,7 +99,7 @@ pub struct PromotedJob {
     /// What the promote did.
     pub outcome: PromoteResult,
     /// When it was due.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub run_at: Timestamp,
 }
 

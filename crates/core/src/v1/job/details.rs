@@ -1,21 +1,20 @@
 //! Showing a job.
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::JobState;
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
-    AnswerTimestamp, ContentType, ErrorText, JobAttributes, JobIdText, JobKey, QueueNameText,
-    Timestamp,
+    ContentType, ErrorText, JobAttributes, JobIdText, JobKey, QueueNameText, Timestamp,
 };
 
 /// The parameters of all paths that name a job.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct JobQuery {
     /// The key of the job, if the path has `-` for it. For keys that contain `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +28,8 @@ impl CheckedRequest for JobQuery {
 }
 
 /// Why a job is in the dead letter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeadReason {
     /// It has failed as often as it may.
@@ -43,7 +43,8 @@ pub enum DeadReason {
 }
 
 /// All about a job except its payload. Fields that do not apply to its state are absent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobDetails {
     /// Its id.
     pub id: JobIdText,
@@ -55,19 +56,19 @@ pub struct JobDetails {
     /// Its state.
     pub state: JobState,
     /// When it was published.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// When it is or was due. Absent while a worker holds it, and once it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// When its lease expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
     pub lease_until: Option<Timestamp>,
     /// When it was acknowledged, if it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
     pub done_at: Option<Timestamp>,
     /// The number of the last attempt; 0 if there was none.
     pub attempt: u32,
@@ -97,12 +98,13 @@ pub struct JobDetails {
 }
 
 /// An attempt that did not succeed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HistoryEntry {
     /// Its number.
     pub attempt: u32,
     /// When it ended.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub ended_at: Timestamp,
     /// What the worker reported. Absent if the worker was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,15 +1,13 @@
 //! Why a job is where it is.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::JobState;
-use crate::v1::values::{
-    AnswerTimestamp, JobIdText, JobKey, QueueNameText, Timestamp, WorkerNameText,
-};
+use crate::v1::values::{JobIdText, JobKey, QueueNameText, Timestamp, WorkerNameText};
 
 /// Why a job is not delivered now, or why it is not delivered any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum JobCause {
     /// It is not due yet.
@@ -45,7 +43,8 @@ pub enum JobCause {
 }
 
 /// What else is known of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FactCode {
     /// When it is due.
@@ -79,7 +78,8 @@ pub enum FactCode {
 }
 
 /// One thing that is known of a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobFact {
     /// What it is about.
     pub code: FactCode,
@@ -87,7 +87,7 @@ pub struct JobFact {
     pub text: String,
     /// The time in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
     pub at: Option<Timestamp>,
     /// The worker in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,8 @@ pub struct JobFact {
 }
 
 /// Why a job is where it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobExplanation {
     /// Its id.
     pub id: JobIdText,

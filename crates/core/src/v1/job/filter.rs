@@ -1,7 +1,6 @@
 //! Which jobs of a queue a list has, or an action changes.
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::JobState;
 use crate::limits::ConfigurableLimits;
@@ -10,9 +9,10 @@ use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{AttributeText, FilterText, JobKey, Timestamp};
 
 /// What jobs have in common. Those that match all fields are selected; without a field all are.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct JobFilter {
     /// Their state.
     #[serde(default, skip_serializing_if = "Option::is_none")]

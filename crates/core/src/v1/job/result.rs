@@ -1,7 +1,6 @@
 //! The result of a job.
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::JobState;
 use crate::limits::ConfigurableLimits;
@@ -11,9 +10,10 @@ use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{DurationMs, JobIdText, JobKey};
 
 /// Which job, and how long to wait for its end.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct ResultQuery {
     /// The key of the job, if the path has `-` for it. For keys that contain `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,8 @@ impl CheckedRequest for ResultQuery {
 }
 
 /// A job that has not ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnfinishedJob {
     /// Its id.
     pub id: JobIdText,

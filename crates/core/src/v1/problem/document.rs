@@ -1,13 +1,13 @@
 //! The body of every answer other than a success: `application/problem+json` of RFC 9457.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::code::{Applied, ProblemCode};
 use super::invalid::InvalidRequest;
 
 /// A problem document of RFC 9457.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
     /// A URI that identifies the code: `urn:tidegate:problem:CODE`.
     #[serde(rename = "type")]

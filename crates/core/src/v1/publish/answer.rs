@@ -1,14 +1,14 @@
 //! Answers to publishes.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::v1::problem::Problem;
-use crate::v1::values::{AnswerTimestamp, JobIdText, JobKey, QueueNameText, Timestamp};
+use crate::v1::values::{JobIdText, JobKey, QueueNameText, Timestamp};
 use crate::{Durability, JobState};
 
 /// What a publish did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PublishResult {
     /// There is a new job.
@@ -35,7 +35,8 @@ impl PublishResult {
 }
 
 /// The job that a publish created or found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PublishedJob {
     /// The id of the job.
     pub id: JobIdText,
@@ -50,7 +51,7 @@ pub struct PublishedJob {
     pub state: JobState,
     /// When it is due next. Absent if it is done, or a worker holds it and it will not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// What has stored it.
     pub durability: Durability,
@@ -60,7 +61,8 @@ pub struct PublishedJob {
 }
 
 /// What became of one job of a batch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum BatchItemResult {
     /// The job was published.
@@ -73,7 +75,8 @@ pub enum BatchItemResult {
 }
 
 /// One result per job of a batch, in its order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BatchAnswer {
     /// The results.
     pub results: Vec<BatchItemResult>,

@@ -1,7 +1,6 @@
 //! Publishing several jobs in one request.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::options::JobOptions;
 use crate::limits::{ATOMIC_BATCH_JOBS_MAX, BATCH_JOBS_MAX, ConfigurableLimits};
@@ -16,12 +15,13 @@ use crate::v1::values::{
 use crate::{Durability, IfExists};
 
 /// Up to 1,000 jobs for one queue, stored in this order.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BatchBody {
     /// The jobs.
     #[serde(deserialize_with = "objects")]
-    #[schema(min_items = 1, max_items = 1000)]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
     pub jobs: Vec<BatchItem>,
     /// Whether all jobs are stored or none. At most 64 jobs.
     #[serde(default)]
@@ -29,7 +29,8 @@ pub struct BatchBody {
 }
 
 /// A job of a batch: a payload, attributes, and the options of a publish.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BatchItem {
     /// The payload, if it is JSON. Excludes `payload_base64`.
@@ -38,7 +39,7 @@ pub struct BatchItem {
         deserialize_with = "even_null",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = JsonText, required = false)]
+    #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
     pub payload: Option<JsonText>,
     /// The payload as base64. Excludes `payload`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,6 @@
 //! The options of a publish.
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::limits::ConfigurableLimits;
 use crate::v1::checks::{check_due, check_lease, check_start_within, check_ttl, check_wait};
@@ -24,9 +23,10 @@ pub enum DueTime {
 
 /// The options of a publish: parameters of the query, or headers `Tidegate-…`; `retry` is JSON there. A batch has them
 /// in each item.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct JobOptions {
     /// How long the job is delayed. Excludes `run_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

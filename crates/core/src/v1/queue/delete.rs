@@ -1,10 +1,10 @@
 //! Deleting a queue.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// What deleting a queue did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeleteQueueResult {
     /// It had no jobs, and has no policy any more.
@@ -12,7 +12,8 @@ pub enum DeleteQueueResult {
 }
 
 /// The answer to deleting a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeletedQueue {
     /// What was done.
     pub outcome: DeleteQueueResult,

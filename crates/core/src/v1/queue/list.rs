@@ -1,7 +1,6 @@
 //! Lists of queues.
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::view::QueueView;
 use crate::limits::ConfigurableLimits;
@@ -10,16 +9,17 @@ use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{CursorText, PageSize};
 
 /// The parameters of a list without filters.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct ListQuery {
     /// Where the list continues: `next` of the page before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<CursorText>,
     /// How many items a page has at most. It may have fewer, even none, and still not be the last one.
     #[serde(default)]
-    #[param(required = false)]
+    #[cfg_attr(feature = "openapi", param(required = false))]
     pub limit: PageSize,
 }
 
@@ -38,12 +38,13 @@ impl CheckedRequest for ListQuery {
 }
 
 /// A page of a list of queues.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueListPage {
     /// The queues of this page, sorted by name. The pages are in no order.
     pub items: Vec<QueueView>,
     /// The cursor of the next page; `null` at the end of the list.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next: Option<CursorText>,
 }
 

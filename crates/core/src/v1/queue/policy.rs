@@ -1,42 +1,42 @@
 //! The policy of a queue: the defaults of its jobs, and what the queue accepts and delivers.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::v1::retry::RetryDetails;
-use crate::v1::values::{AnswerDuration, AnswerTimestamp, DurationMs, Timestamp, in_ms};
+use crate::v1::values::{DurationMs, Timestamp, in_ms};
 
 const LEASE: DurationMs = DurationMs::saturating(60_000);
 
 /// The policy of a queue, complete: what was not set has its default.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PolicyDetails {
     /// How long a worker may hold a job without extending its lease: 60 s by default.
     #[serde(rename = "lease_ms", with = "in_ms")]
-    #[schema(value_type = AnswerDuration)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerDuration))]
     pub lease: DurationMs,
     /// When failed jobs are retried.
     pub retry: RetryDetails,
     /// How long finished jobs stay with their keys: 0 by default.
     #[serde(rename = "retain_ms", with = "in_ms")]
-    #[schema(value_type = AnswerDuration)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerDuration))]
     pub retain: DurationMs,
     /// Whether no jobs are delivered. Publishes, timers and acks continue.
     pub paused: bool,
     /// When deliveries continue. `null` for a pause without an end.
-    #[schema(value_type = Option<AnswerTimestamp>, required = true)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>, required = true))]
     pub paused_until: Option<Timestamp>,
     /// Whether publishes are rejected with `queue_closed`.
     pub closed: bool,
     /// The most jobs that are not done yet; beyond it publishes are rejected with `queue_full`. `null` for no limit.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub max_jobs: Option<u64>,
     /// The most jobs that are leased at a time; others stay ready until one of these ends. `null` for no limit.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub max_running: Option<u64>,
     /// How long dead jobs are kept. `null` for ever.
     #[serde(rename = "keep_dead_ms", default, with = "in_ms")]
-    #[schema(value_type = Option<AnswerDuration>, required = true)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>, required = true))]
     pub keep_dead: Option<DurationMs>,
 }
 

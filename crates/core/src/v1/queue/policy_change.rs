@@ -1,7 +1,6 @@
 //! Setting and changing the policy of a queue.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::policy::PolicyDetails;
 use crate::limits::ConfigurableLimits;
@@ -14,12 +13,13 @@ use crate::v1::values::{DurationMs, MaxAttempts, Timestamp};
 
 /// A policy, or a change of it. `PUT` replaces the policy: what is absent has its default. `PATCH` merges as in RFC 7396:
 /// what is absent stays as it is. In both, `null` stands for the default.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PolicyBody {
     /// How long a worker may hold a job without extending its lease: 60 s by default.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<DurationMs>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub lease: FieldChange<DurationMs>,
     /// When failed jobs are retried: 1 s, doubled up to 1 h, jitter 0.1, and 10 attempts by default.
     #[serde(
@@ -27,70 +27,71 @@ pub struct PolicyBody {
         deserialize_with = "changed_object",
         skip_serializing_if = "FieldChange::is_kept"
     )]
-    #[schema(value_type = Option<RetryChange>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<RetryChange>))]
     pub retry: FieldChange<RetryChange>,
     /// How long finished jobs stay with their keys: 0 by default.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<DurationMs>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub retain: FieldChange<DurationMs>,
     /// Whether no jobs are delivered: `false` by default.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<bool>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<bool>))]
     pub paused: FieldChange<bool>,
     /// When deliveries continue. Pauses the queue if `paused` is absent; `null` for a pause without an end.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<Timestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Timestamp>))]
     pub paused_until: FieldChange<Timestamp>,
     /// Whether publishes are rejected: `false` by default.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<bool>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<bool>))]
     pub closed: FieldChange<bool>,
     /// The most jobs that are not done yet; `null` for no limit.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<u64>, minimum = 1)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, minimum = 1))]
     pub max_jobs: FieldChange<u64>,
     /// The most jobs that are leased at a time; `null` for no limit.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<u64>, minimum = 1)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, minimum = 1))]
     pub max_running: FieldChange<u64>,
     /// How long dead jobs are kept; `null` for ever.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<DurationMs>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub keep_dead: FieldChange<DurationMs>,
 }
 
 /// A retry policy, or a change of it. Delays are given in one of the ways of `RetryPolicyBody`, and are replaced as a
 /// whole; `null` for any of them stands for the default delays.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RetryChange {
     /// After how many failed attempts a job is dead.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<MaxAttempts>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<MaxAttempts>))]
     pub max_attempts: FieldChange<MaxAttempts>,
     /// The delays before each retry, 1 to 16; the last one repeats.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<Vec<DurationMs>>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<DurationMs>>))]
     pub delays: FieldChange<Vec<DurationMs>>,
     /// The delay before every retry.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<DurationMs>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub every: FieldChange<DurationMs>,
     /// The delay before the first retry; the following ones grow.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<DurationMs>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub first: FieldChange<DurationMs>,
     /// By what each delay is multiplied to obtain the next one, from 1 to 1000.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>))]
     pub factor: FieldChange<f64>,
     /// The longest delay of a policy with `first`.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<DurationMs>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub max: FieldChange<DurationMs>,
     /// The random part of each delay, from 0 to 1.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[schema(value_type = Option<f64>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>))]
     pub jitter: FieldChange<f64>,
 }
 

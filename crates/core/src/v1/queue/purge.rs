@@ -1,14 +1,14 @@
 //! Deleting the jobs of a queue.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 
 /// The state of the jobs that a purge deletes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PurgeState {
     /// Jobs that wait for a worker.
@@ -18,7 +18,8 @@ pub enum PurgeState {
 }
 
 /// Which jobs of a queue to delete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PurgeBody {
     /// Their state. There is no default, so that no purge deletes more than intended.
@@ -32,7 +33,8 @@ impl CheckedRequest for PurgeBody {
 }
 
 /// What a purge did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PurgeOutcome {
     /// The jobs that were in the queue when the call began are deleted.
@@ -40,7 +42,8 @@ pub enum PurgeOutcome {
 }
 
 /// How many jobs a purge deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PurgeAnswer {
     /// What the purge did.
     pub outcome: PurgeOutcome,

@@ -1,7 +1,6 @@
 //! Bringing dead jobs back.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
@@ -9,12 +8,13 @@ use crate::v1::problem::InvalidRequest;
 use crate::v1::values::JobsPerSecond;
 
 /// Which dead jobs of a queue come back, and when. The oldest come first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Respawn {
     /// At most how many. By default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub limit: Option<u64>,
     /// How many become due each second: they become delayed jobs with evenly spaced due times. By default all are ready
     /// at once.
@@ -35,7 +35,8 @@ impl CheckedRequest for Respawn {
 }
 
 /// What a respawn did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RespawnOutcome {
     /// The jobs have all their attempts again.
@@ -43,7 +44,8 @@ pub enum RespawnOutcome {
 }
 
 /// How many jobs came back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RespawnAnswer {
     /// What the respawn did.
     pub outcome: RespawnOutcome,

@@ -1,13 +1,13 @@
 //! What a queue holds.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::JobsByState;
-use crate::v1::values::{AnswerTimestamp, QueueNameText, Timestamp};
+use crate::v1::values::{QueueNameText, Timestamp};
 
 /// A queue. One that was never used has no jobs, and is not an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueView {
     /// Its name.
     pub queue: QueueNameText,
@@ -17,7 +17,7 @@ pub struct QueueView {
     pub paused: bool,
     /// When deliveries continue. Absent if the queue is not paused, or paused without an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
     pub paused_until: Option<Timestamp>,
     /// Whether its policy rejects publishes.
     pub closed: bool,

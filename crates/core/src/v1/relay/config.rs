@@ -1,7 +1,6 @@
 //! The settings of a relay.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::sink::RelaySinkConfig;
 use super::source::RelaySourceConfig;
@@ -9,7 +8,8 @@ use crate::v1::input::object;
 use crate::v1::values::DurationMs;
 
 /// A source, a sink, and how jobs flow between them. What is absent has its default.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RelayConfig {
     /// Where the jobs come from.
@@ -23,18 +23,18 @@ pub struct RelayConfig {
     pub paused: bool,
     /// Jobs that are held at a time: 1024 by default.
     #[serde(default = "default_concurrency")]
-    #[schema(minimum = 1, maximum = 10_000)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 10_000))]
     pub concurrency: usize,
     /// Jobs that one call to the sink delivers: 256 by default.
     #[serde(default = "default_batch")]
-    #[schema(minimum = 1, maximum = 256)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 256))]
     pub batch: usize,
     /// How long a job is held: 1 min by default, from 1 s to 1 h. At least twice the time limit of the sink, and 5 s more.
     #[serde(default = "default_lease")]
     pub lease: DurationMs,
     /// Calls in a row to an unavailable sink after which no more jobs are reserved: 5 by default.
     #[serde(default = "default_breaker_failures")]
-    #[schema(minimum = 1, maximum = 1000)]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
     pub breaker_failures: u32,
     /// How long until one job is tried then: 1 s by default, from 10 ms to 1 h. Doubled each time, up to the maximum.
     #[serde(default = "default_breaker_pause")]

@@ -1,7 +1,6 @@
 //! A topic of Kafka.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::field_checks::check_text;
 use super::secret::SecretText;
@@ -15,24 +14,25 @@ use crate::v1::values::DurationMs;
 const ATTRIBUTE_KEY: &str = "attribute:";
 
 /// A topic of Kafka, for builds of `tidegate-relayd` with the feature `kafka`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KafkaConfig {
     /// The broker, such as `kafka.example.com:9092`, or several with commas.
     #[serde(default)]
-    #[schema(required = true, max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 2048))]
     pub url: String,
     /// The topic.
     #[serde(default)]
-    #[schema(required = true, max_length = 249)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 249))]
     pub topic: String,
     /// The key of a message: empty for none, `id` for the id of the job, or `attribute:NAME`.
     #[serde(default)]
-    #[schema(max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 2048))]
     pub key: String,
     /// The user, if the brokers require one.
     #[serde(default)]
-    #[schema(max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 2048))]
     pub user: String,
     /// The password.
     #[serde(default, skip_serializing_if = "SecretText::is_absent")]
@@ -49,7 +49,8 @@ pub struct KafkaConfig {
 }
 
 /// A mechanism of SASL.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum KafkaMechanism {
     /// The password is sent.
     #[default]

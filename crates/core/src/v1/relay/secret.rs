@@ -1,15 +1,9 @@
 //! Secrets of relays: texts that no answer of `/v1` shows.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
-
-use crate::limits::RELAY_TEXT_BYTES_MAX;
 
 const EXPECTED: &str = "a text";
 
@@ -95,24 +89,5 @@ impl Visitor<'_> for SecretVisitor {
 impl<'de> Deserialize<'de> for SecretText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(SecretVisitor)
-    }
-}
-
-impl PartialSchema for SecretText {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .max_length(Some(RELAY_TEXT_BYTES_MAX))
-            .write_only(true)
-            .description(Some(
-                "A secret, which no answer shows. Absent: the stored one stays. Empty: there is none.",
-            ))
-            .into()
-    }
-}
-
-impl ToSchema for SecretText {
-    fn name() -> Cow<'static, str> {
-        "Secret".into()
     }
 }

@@ -1,7 +1,6 @@
 //! Where the jobs of a relay go.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::address_guard::AddressGuard;
 use super::field_checks::{check_names, check_text, check_token};
@@ -73,12 +72,13 @@ impl RelaySinkConfig {
 }
 
 /// A URL that receives each job as a POST.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WebhookConfig {
     /// The URL. Answers show all of it: a secret in its path is not hidden.
     #[serde(default)]
-    #[schema(required = true, max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 2048))]
     pub url: String,
     /// Secrets that sign requests, `whsec_` and base64, separated by spaces. Without one, requests are not signed.
     #[serde(default, skip_serializing_if = "SecretText::is_absent")]
@@ -95,20 +95,21 @@ pub struct WebhookConfig {
 }
 
 /// A subject of NATS that a JetStream stream stores.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NatsConfig {
     /// The server, such as `nats://nats.example.com:4222`, or several with commas.
     #[serde(default)]
-    #[schema(required = true, max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 2048))]
     pub url: String,
     /// The subject.
     #[serde(default)]
-    #[schema(required = true, max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 2048))]
     pub subject: String,
     /// The user, if the server requires one.
     #[serde(default)]
-    #[schema(max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 2048))]
     pub user: String,
     /// The password.
     #[serde(default, skip_serializing_if = "SecretText::is_absent")]
@@ -122,24 +123,25 @@ pub struct NatsConfig {
 }
 
 /// An exchange of RabbitMQ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RabbitMqConfig {
     /// The server, such as `amqp://rabbitmq.example.com:5672`, with the virtual host as its path.
     #[serde(default)]
-    #[schema(required = true, max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 2048))]
     pub url: String,
     /// The exchange; empty for the default one.
     #[serde(default)]
-    #[schema(max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 255))]
     pub exchange: String,
     /// The routing key: of the default exchange, the name of a queue.
     #[serde(default)]
-    #[schema(max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 255))]
     pub routing_key: String,
     /// The user. Without one, `guest` with its usual password.
     #[serde(default)]
-    #[schema(max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 2048))]
     pub user: String,
     /// The password.
     #[serde(default, skip_serializing_if = "SecretText::is_absent")]
@@ -150,20 +152,21 @@ pub struct RabbitMqConfig {
 }
 
 /// A queue of a Tidegate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TidegateSinkConfig {
     /// The server, such as `https://tidegate.example.com`.
     #[serde(default)]
-    #[schema(required = true, max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 2048))]
     pub url: String,
     /// The namespace.
     #[serde(default)]
-    #[schema(required = true, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 255))]
     pub namespace: String,
     /// The queue.
     #[serde(default)]
-    #[schema(required = true, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 255))]
     pub queue: String,
     /// An API key with the scope `publish`.
     #[serde(default, skip_serializing_if = "SecretText::is_absent")]

@@ -1,7 +1,6 @@
 //! Where the jobs of a relay come from.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::field_checks::{check_names, check_queue, check_token};
 use super::kinds::relay_end;
@@ -29,30 +28,32 @@ relay_end! {
 }
 
 /// A queue of the namespace of the relay, for relays that are set through the API.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct QueueSourceConfig {
     /// The queue.
     #[serde(default)]
-    #[schema(required = true, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 255))]
     pub queue: String,
 }
 
 /// A queue of a Tidegate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TidegateSourceConfig {
     /// The server, such as `https://tidegate.example.com`.
     #[serde(default)]
-    #[schema(required = true, max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 2048))]
     pub url: String,
     /// The namespace.
     #[serde(default)]
-    #[schema(required = true, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 255))]
     pub namespace: String,
     /// The queue.
     #[serde(default)]
-    #[schema(required = true, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 255))]
     pub queue: String,
     /// An API key with the scope `consume`.
     #[serde(default, skip_serializing_if = "SecretText::is_absent")]
@@ -60,20 +61,21 @@ pub struct TidegateSourceConfig {
 }
 
 /// A queue of a server of the lmstfy wire: lmstfy itself, or a Tidegate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LmstfySourceConfig {
     /// The server, such as `http://lmstfy.example.com:7777`.
     #[serde(default)]
-    #[schema(required = true, max_length = 2048)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 2048))]
     pub url: String,
     /// The namespace.
     #[serde(default)]
-    #[schema(required = true, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 255))]
     pub namespace: String,
     /// The queue.
     #[serde(default)]
-    #[schema(required = true, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(required = true, max_length = 255))]
     pub queue: String,
     /// The access token.
     #[serde(default, skip_serializing_if = "SecretText::is_absent")]

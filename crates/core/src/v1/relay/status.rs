@@ -1,15 +1,13 @@
 //! Whether a relay runs.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use crate::v1::values::{AnswerTimestamp, ErrorText, Timestamp};
+use crate::v1::values::{ErrorText, Timestamp};
 
 /// Whether a relay runs. A `tidegate-relayd` reports `running`, `failing` and `refused`, from the best state to the worst. The API sets
 /// `paused` and `unserved`.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RelayHealth {
     /// It runs, and its last calls to source and sink succeeded, if there were any.
@@ -25,26 +23,28 @@ pub enum RelayHealth {
 }
 
 /// The last error of a relay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LastRelayError {
     /// What failed.
     pub text: ErrorText,
     /// When, on the clock of `tidegate-relayd`.
-    #[schema(value_type = AnswerTimestamp)]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
     pub at: Timestamp,
 }
 
 /// The state of a relay, as `tidegate-relayd` reports it. If several processes report a relay, the worst state counts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RelayStatus {
     /// Whether it runs.
     pub state: RelayHealth,
     /// Since when, on the clock of `tidegate-relayd`. For `unserved` the time of the last report, `null` if there was none since
     /// the relay was set; for `paused` `null`.
-    #[schema(value_type = Option<AnswerTimestamp>, required = true)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>, required = true))]
     pub since: Option<Timestamp>,
     /// The last error, also after it is gone; `null` if there was none since the relay started.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub last_error: Option<LastRelayError>,
 }
 

@@ -1,13 +1,6 @@
 //! Lists of texts, which one text with commas can be, too: an environment variable has no lists.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
-
-use crate::limits::{RELAY_NETWORKS_MAX, RELAY_TEXT_BYTES_MAX};
 
 /// A list of texts, or one text with commas. It is written as a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -49,28 +42,5 @@ impl TextList {
     #[must_use]
     pub fn texts(&self) -> Vec<&str> {
         self.0.iter().map(String::as_str).collect()
-    }
-}
-
-impl PartialSchema for TextList {
-    fn schema() -> RefOr<Schema> {
-        let text = || {
-            let text = ObjectBuilder::new().schema_type(Type::String);
-            text.max_length(Some(RELAY_TEXT_BYTES_MAX))
-        };
-        let list = ArrayBuilder::new()
-            .items(text())
-            .max_items(Some(RELAY_NETWORKS_MAX));
-        OneOfBuilder::new()
-            .description(Some("Texts: a list, or one text with commas."))
-            .item(list)
-            .item(text())
-            .into()
-    }
-}
-
-impl ToSchema for TextList {
-    fn name() -> Cow<'static, str> {
-        "TextList".into()
     }
 }

@@ -1,14 +1,14 @@
 //! How relays are shown.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::config::RelayConfig;
 use super::status::RelayStatus;
 use crate::v1::values::{CursorText, RelayNameText};
 
 /// A relay that is set through the API.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RelayDetails {
     /// Its name, unique in its namespace.
     pub name: RelayNameText,
@@ -23,17 +23,19 @@ pub struct RelayDetails {
 }
 
 /// A page of a list of relays.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RelayListPage {
     /// The relays, by name.
     pub items: Vec<RelayDetails>,
     /// The cursor of the next page; `null` at the end of the list.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next: Option<CursorText>,
 }
 
 /// What deleting a relay did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeleteRelayResult {
     /// It reserves no more jobs.
@@ -41,7 +43,8 @@ pub enum DeleteRelayResult {
 }
 
 /// The answer to deleting a relay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeletedRelay {
     /// What was done.
     pub outcome: DeleteRelayResult,

@@ -1,7 +1,6 @@
 //! What a schedule does.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::limits::{
     ConfigurableLimits, SCHEDULE_ATTRIBUTES_BYTES_MAX, SCHEDULE_ATTRIBUTES_MAX,
@@ -22,7 +21,8 @@ const WINDOW_MS_MIN: u64 = 1000;
 
 /// The job that a schedule publishes: payload, attributes and options as of a publish. Jobs also have the attributes
 /// `tidegate-schedule` (the name of the schedule) and `tidegate-tick-ms` (the time of the tick, in ms since 1970).
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleJob {
     /// The payload, if it is JSON. Excludes `payload_base64`. At most 16 KiB.
@@ -31,7 +31,7 @@ pub struct ScheduleJob {
         deserialize_with = "even_null",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = JsonText, required = false)]
+    #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
     pub payload: Option<JsonText>,
     /// The payload as base64. Excludes `payload`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,18 +173,19 @@ impl ScheduleJob {
 }
 
 /// A schedule: a job is published to a queue at each tick, at the times of a cron pattern or at a fixed distance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
     /// The queue of the jobs. It cannot be changed: delete the schedule, and set it again.
     pub queue: QueueNameText,
     /// A cron pattern of five fields, such as `0 9 * * MON-FRI`, or of six that begin with the seconds. Excludes `every`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 255)]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     pub cron: Option<String>,
     /// The time zone of the pattern, such as `Europe/Berlin`. By default `UTC`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 64)]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
     pub time_zone: Option<String>,
     /// The time between two ticks, at least 100 ms. They are at multiples of it since `starts_at`, or since 1970. Excludes `cron`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

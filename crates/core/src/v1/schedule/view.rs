@@ -1,16 +1,16 @@
 //! How schedules are shown.
 
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 use super::config::Schedule;
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{AnswerTimestamp, CursorText, RunCount, ScheduleNameText, Timestamp};
+use crate::v1::values::{CursorText, RunCount, ScheduleNameText, Timestamp};
 
 /// A schedule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleDetails {
     /// Its name, unique in its namespace.
     pub name: ScheduleNameText,
@@ -19,28 +19,30 @@ pub struct ScheduleDetails {
     /// What it does, as `PUT` takes it.
     pub config: Schedule,
     /// The next tick; `null` if it is paused or has ended. It is in the past if the tick was missed.
-    #[schema(value_type = Option<AnswerTimestamp>, required = true)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>, required = true))]
     pub next_run: Option<Timestamp>,
 }
 
 /// A page of a list of schedules.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleListPage {
     /// The schedules, by name.
     pub items: Vec<ScheduleDetails>,
     /// The cursor of the next page; `null` at the end of the list.
-    #[schema(required = true)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next: Option<CursorText>,
 }
 
 /// The parameters of a list of next runs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct NextRunsQuery {
     /// How many ticks are returned at most.
     #[serde(default)]
-    #[param(required = false)]
+    #[cfg_attr(feature = "openapi", param(required = false))]
     pub count: RunCount,
 }
 
@@ -51,15 +53,17 @@ impl CheckedRequest for NextRunsQuery {
 }
 
 /// The next ticks of a schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleRuns {
     /// The times, the first one first. None if the schedule is paused or has ended.
-    #[schema(value_type = Vec<AnswerTimestamp>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::openapi::AnswerTimestamp>))]
     pub runs: Vec<Timestamp>,
 }
 
 /// What deleting a schedule did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeleteScheduleResult {
     /// It publishes no more jobs.
@@ -67,7 +71,8 @@ pub enum DeleteScheduleResult {
 }
 
 /// The answer to deleting a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeletedSchedule {
     /// What was done.
     pub outcome: DeleteScheduleResult,

@@ -1,14 +1,10 @@
 //! Attributes of jobs.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX,
@@ -139,28 +135,6 @@ impl<'de> Visitor<'de> for AttributesVisitor {
             attributes.insert(name, value);
         }
         Ok(JobAttributes(attributes))
-    }
-}
-
-impl PartialSchema for JobAttributes {
-    fn schema() -> RefOr<Schema> {
-        let value = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .max_length(Some(ATTRIBUTE_VALUE_BYTES_MAX));
-        ObjectBuilder::new()
-            .schema_type(Type::Object)
-            .additional_properties(Some(RefOr::T(Schema::from(value))))
-            .max_properties(Some(ATTRIBUTES_MAX))
-            .description(Some(
-                "Names and values that travel with a job, apart from its payload. At most 8 KiB as headers.",
-            ))
-            .into()
-    }
-}
-
-impl ToSchema for JobAttributes {
-    fn name() -> Cow<'static, str> {
-        "Attributes".into()
     }
 }
 

@@ -1,14 +1,9 @@
 //! Bytes as base64.
 
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize, Serializer};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::v1::problem::InvalidValue;
 
@@ -33,27 +28,6 @@ impl TryFrom<String> for Base64Bytes {
 impl Serialize for Base64Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
-    }
-}
-
-impl PartialSchema for Base64Bytes {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .content_encoding("base64")
-            .pattern(Some(
-                "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
-            ))
-            .description(Some(
-                "Bytes as base64 of RFC 4648, section 4, with padding.",
-            ))
-            .into()
-    }
-}
-
-impl ToSchema for Base64Bytes {
-    fn name() -> Cow<'static, str> {
-        "Base64".into()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Values from short closed lists.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// In which order a reserve call looks into its queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QueueOrder {
     /// In the order of the request: a queue is only used when all before it have no ready job.
@@ -14,7 +14,8 @@ pub enum QueueOrder {
 }
 
 /// How a reserve call returns payloads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadFormat {
     /// In the JSON of the answer.

@@ -5,11 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
-use utoipa::{PartialSchema, ToSchema};
 
-use super::value_schema::text_schema;
 use crate::limits::CONTENT_TYPE_BYTES_MAX;
 use crate::v1::problem::InvalidValue;
 
@@ -102,22 +98,6 @@ impl FromStr for ContentType {
 impl fmt::Display for ContentType {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
-    }
-}
-
-impl PartialSchema for ContentType {
-    fn schema() -> RefOr<Schema> {
-        text_schema("The content type of a payload.", CONTENT_TYPE_BYTES_MAX)
-            .pattern(Some(
-                "^[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+ *(;[ -~]*)?$",
-            ))
-            .into()
-    }
-}
-
-impl ToSchema for ContentType {
-    fn name() -> Cow<'static, str> {
-        "ContentType".into()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Durations.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,11 +7,7 @@ use std::time::Duration;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tidegate_duration::{EXPECTED, InvalidDuration};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
-use utoipa::{PartialSchema, ToSchema};
 
-use super::value_schema::text_schema;
 use crate::limits::{TIME_MS_MAX, TIME_TEXT_BYTES_MAX};
 use crate::v1::problem::InvalidValue;
 
@@ -213,29 +208,6 @@ pub(crate) mod in_ms {
         deserializer: D,
     ) -> Result<T, D::Error> {
         T::Integers::deserialize(deserializer).map(T::from_integers)
-    }
-}
-
-impl PartialSchema for DurationMs {
-    fn schema() -> RefOr<Schema> {
-        let number = |unit: &str| format!(r"(\d+(\.\d{{1,9}})?{unit})?");
-        let numbers = |units: &[&str]| units.iter().map(|unit| number(unit)).collect::<String>();
-        let pattern = format!(
-            "^({}|[Pp]{}([Tt]{})?)$",
-            numbers(&["d", "h", "m", "s", "ms"]),
-            numbers(&["[Ww]", "[Dd]"]),
-            numbers(&["[Hh]", "[Mm]", "[Ss]"]),
-        );
-        let description = "A duration: a text such as `1500ms`, `90s`, `1.5h`, `1h30m` or `3d`, or ISO 8601 such as `PT5M`.";
-        text_schema(description, TIME_TEXT_BYTES_MAX)
-            .pattern(Some(pattern))
-            .into()
-    }
-}
-
-impl ToSchema for DurationMs {
-    fn name() -> Cow<'static, str> {
-        "Duration".into()
     }
 }
 

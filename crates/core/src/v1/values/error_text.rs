@@ -1,12 +1,8 @@
 //! The error of a failed attempt.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::ERROR_BYTES_MAX;
 
@@ -51,23 +47,6 @@ impl From<&str> for ErrorText {
 impl fmt::Display for ErrorText {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
-    }
-}
-
-impl PartialSchema for ErrorText {
-    fn schema() -> RefOr<Schema> {
-        let description =
-            format!("What failed, for people. Only the first {ERROR_BYTES_MAX} bytes are kept.");
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .description(Some(description))
-            .into()
-    }
-}
-
-impl ToSchema for ErrorText {
-    fn name() -> Cow<'static, str> {
-        "ErrorText".into()
     }
 }
 

@@ -4,10 +4,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserializer, Error, Visitor};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{
-    KnownFormat, ObjectBuilder, OneOfBuilder, Schema, SchemaFormat, Type,
-};
 
 use crate::v1::problem::InvalidValue;
 
@@ -55,22 +51,4 @@ impl<T: IntegerOrText> Visitor<'_> for IntegerOrTextVisitor<T> {
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
         T::from_text(text).map_err(E::custom)
     }
-}
-
-/// The schema of a value that is an integer in this range, or a text.
-pub(super) fn integer_or_text(
-    description: &str,
-    (least, most): (u64, u64),
-    text: ObjectBuilder,
-) -> RefOr<Schema> {
-    let integer = ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-        .minimum(Some(least))
-        .maximum(Some(most));
-    OneOfBuilder::new()
-        .description(Some(description))
-        .item(integer)
-        .item(text)
-        .into()
 }

@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType};
-use utoipa::{PartialSchema, ToSchema};
 
 use super::portable_json::check_portable;
 use crate::v1::problem::{InvalidValue, ProblemCode};
@@ -59,21 +56,6 @@ pub(crate) fn even_null<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<JsonText>, D::Error> {
     JsonText::deserialize(deserializer).map(Some)
-}
-
-impl PartialSchema for JsonText {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .schema_type(SchemaType::AnyValue)
-            .description(Some("Any JSON value."))
-            .into()
-    }
-}
-
-impl ToSchema for JsonText {
-    fn name() -> std::borrow::Cow<'static, str> {
-        "Json".into()
-    }
 }
 
 #[cfg(test)]

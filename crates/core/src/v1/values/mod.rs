@@ -14,7 +14,6 @@ mod payload;
 mod portable_json;
 mod text;
 mod timestamp;
-mod value_schema;
 
 pub use attributes::JobAttributes;
 pub use base64_bytes::Base64Bytes;
@@ -35,4 +34,3 @@ pub use text::{
     NamespaceText, PoolText, QueueNameText, RelayNameText, ScheduleNameText, WorkerNameText,
 };
 pub use timestamp::Timestamp;
-pub(crate) use value_schema::{AnswerDuration, AnswerTimestamp, text_schema};

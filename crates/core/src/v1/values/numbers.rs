@@ -1,11 +1,6 @@
 //! Whole numbers with a range.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::{
     ATTEMPTS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, QUEUE_WEIGHT_MAX, RESERVE_JOBS_MAX,
@@ -53,10 +48,11 @@ macro_rules! number_type {
             }
         }
 
-        impl PartialSchema for $name {
-            fn schema() -> RefOr<Schema> {
-                ObjectBuilder::new()
-                    .schema_type(Type::Integer)
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                utoipa::openapi::schema::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::schema::Type::Integer)
                     .minimum(Some(Self::MIN.0))
                     .maximum(Some(Self::MAX.0))
                     .description(Some(concat!("A whole number: ", $what, ".")))
@@ -64,8 +60,9 @@ macro_rules! number_type {
             }
         }
 
-        impl ToSchema for $name {
-            fn name() -> Cow<'static, str> {
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
         }

@@ -2,16 +2,11 @@
 //!
 //! A name that ends in `Text` is the form on the wire of something for which servers have another type.
 
-use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
-use utoipa::{PartialSchema, ToSchema};
 
-use super::value_schema::text_schema;
 use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
     IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
@@ -61,9 +56,10 @@ impl TextRule {
         }
     }
 
-    fn schema(&self) -> RefOr<Schema> {
+    #[cfg(feature = "openapi")]
+    fn schema(&self) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
         let description = format!("{}: {}.", self.what, self.describe());
-        let schema = text_schema(&description, self.bytes_max);
+        let schema = crate::openapi::text_schema(&description, self.bytes_max);
         schema.pattern(self.pattern).into()
     }
 }
@@ -178,14 +174,16 @@ macro_rules! text_type {
             }
         }
 
-        impl PartialSchema for $name {
-            fn schema() -> RefOr<Schema> {
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 Self::RULE.schema()
             }
         }
 
-        impl ToSchema for $name {
-            fn name() -> Cow<'static, str> {
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
                 $schema.into()
             }
         }

@@ -1,6 +1,5 @@
 //! Instants.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::SystemTime;
@@ -8,12 +7,8 @@ use std::time::SystemTime;
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
-use utoipa::{PartialSchema, ToSchema};
 
-use super::integer::{IntegerOrText, integer_or_text};
-use super::value_schema::text_schema;
+use super::integer::IntegerOrText;
 use crate::limits::{TIME_MS_MAX, TIME_TEXT_BYTES_MAX, TIMESTAMP_MS_MIN};
 use crate::v1::problem::{InvalidValue, ProblemCode};
 
@@ -209,24 +204,6 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::deserialize_from(deserializer)
-    }
-}
-
-impl PartialSchema for Timestamp {
-    fn schema() -> RefOr<Schema> {
-        let pattern =
-            r"^(\d+|\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2}))$";
-        integer_or_text(
-            "An instant: RFC 3339 with an offset, or an integer in ms since 1970.",
-            (0, TIME_MS_MAX),
-            text_schema("", TIME_TEXT_BYTES_MAX).pattern(Some(pattern)),
-        )
-    }
-}
-
-impl ToSchema for Timestamp {
-    fn name() -> Cow<'static, str> {
-        "Timestamp".into()
     }
 }
 

@@ -1,5 +1,8 @@
 //! The OpenAPI schemas of all types.
 
+mod kinds;
+mod values;
+
 use utoipa::OpenApi;
 
 use crate::IfRunning;
@@ -22,6 +25,9 @@ use crate::v1::schedule::{
 };
 use crate::v1::values::{NamespaceText, PageSize, RunCount};
 use crate::v1::workers::WorkerListPage;
+
+pub(crate) use kinds::{one_of_kinds, with_kind};
+pub(crate) use values::{AnswerDuration, AnswerTimestamp, text_schema};
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
 #[derive(Debug, OpenApi)]
