@@ -157,7 +157,7 @@ fn command(arguments: &WorkArguments, job: &Job) -> Command {
     let mut command = Command::new(&arguments.program[0]);
     command
         .args(&arguments.program[1..])
-        .env("TG_JOB_ID", job.id())
+        .env("TG_JOB_ID", job.id().to_string())
         .env("TG_JOB_QUEUE", job.queue())
         .env("TG_JOB_KEY", job.key().unwrap_or_default())
         .env("TG_JOB_ATTEMPT", job.attempt().to_string())

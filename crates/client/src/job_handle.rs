@@ -12,8 +12,8 @@ use tidegate_core::v1::job::{
 };
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::publish::{PublishResult, PublishedJob};
-use tidegate_core::v1::values::{JobPath, QueueNameText, Timestamp};
-use tidegate_core::{Durability, IfRunning, JobState};
+use tidegate_core::v1::values::{JobPath, Timestamp};
+use tidegate_core::{Durability, IfRunning, JobId, JobState, QueueName};
 
 use crate::client::Client;
 use crate::error::{Error, RepeatSafety};
@@ -23,7 +23,7 @@ use crate::transport::{HttpCall, HttpReply};
 #[derive(Debug, Clone)]
 pub struct JobHandle {
     client: Client,
-    queue: QueueNameText,
+    queue: QueueName,
     path: JobPath,
 }
 
@@ -48,7 +48,7 @@ pub enum CancelResult {
 }
 
 impl JobHandle {
-    pub(crate) const fn new(client: Client, queue: QueueNameText, path: JobPath) -> Self {
+    pub(crate) const fn new(client: Client, queue: QueueName, path: JobPath) -> Self {
         Self {
             client,
             queue,
@@ -192,7 +192,7 @@ impl JobHandle {
 #[derive(Debug, Clone)]
 pub struct PublishedHandle {
     /// The id of the job.
-    pub id: String,
+    pub id: JobId,
     /// Its key, if it has one.
     pub key: Option<String>,
     /// What the publish did.
@@ -210,9 +210,9 @@ pub struct PublishedHandle {
 
 impl PublishedHandle {
     pub(crate) fn new(client: Client, published: PublishedJob) -> Self {
-        let path = JobPath::Id(published.id.clone());
+        let path = JobPath::Id(published.id);
         Self {
-            id: published.id.into(),
+            id: published.id,
             key: published.key.map(String::from),
             outcome: published.outcome,
             state: published.state,

@@ -42,5 +42,6 @@ pub use tidegate_core::v1::retry::RetryPolicyBody as RetryPolicy;
 pub use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleJob};
 pub use tidegate_core::v1::values::{DurationMs, Timestamp};
 pub use tidegate_core::{
-    Durability, IfExists, IfRunning, JobState, JobsByState, Scope, limits, v1 as api,
+    Durability, IfExists, IfRunning, JobId, JobState, JobsByState, Namespace, QueueName, Scope,
+    limits, v1 as api,
 };

@@ -2,6 +2,7 @@
 
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate_core::QueueName;
 use tidegate_core::limits::PAGE_ITEMS_MAX;
 use tidegate_core::v1::job::{ActAnswer, ActBody, JobDetails, JobFilter, JobListPage};
 use tidegate_core::v1::problem::ProblemCode;
@@ -9,7 +10,7 @@ use tidegate_core::v1::queue::{
     PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, Respawn,
     RespawnAnswer,
 };
-use tidegate_core::v1::values::{CursorText, JobKey, JobPath, PageSize, QueueNameText};
+use tidegate_core::v1::values::{CursorText, JobKey, JobPath, PageSize};
 
 use crate::client::Client;
 use crate::cursors::CursorGuard;
@@ -21,7 +22,7 @@ use crate::transport::{HttpCall, HttpReply};
 #[derive(Debug, Clone)]
 pub struct QueueHandle {
     client: Client,
-    name: QueueNameText,
+    name: QueueName,
 }
 
 impl Client {
@@ -30,13 +31,13 @@ impl Client {
     /// # Errors
     /// The name is not valid.
     pub fn queue(&self, name: &str) -> Result<QueueHandle, Error> {
-        let name: QueueNameText = name.parse()?;
+        let name: QueueName = name.parse()?;
         Ok(QueueHandle::new(self.clone(), name))
     }
 }
 
 impl QueueHandle {
-    const fn new(client: Client, name: QueueNameText) -> Self {
+    const fn new(client: Client, name: QueueName) -> Self {
         Self { client, name }
     }
 

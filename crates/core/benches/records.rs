@@ -47,5 +47,5 @@ fn show_id() -> String {
 #[divan::bench]
 fn parse_id(bencher: Bencher<'_, '_>) {
     let text = show_id();
-    bencher.bench(|| text.parse::<JobId>());
+    bencher.bench(|| JobId::try_from(text.as_str()));
 }

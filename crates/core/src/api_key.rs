@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::name::{InvalidName, Namespace};
+use crate::v1::problem::InvalidValue;
 
 /// The length of the id of an API key, in bytes.
 pub const API_KEY_ID_BYTES: usize = 12;
@@ -37,8 +38,9 @@ pub enum Scope {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Scopes(u8);
 
-/// The namespaces that a key gives access to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// The namespaces that a key gives access to: one, or all as `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum NamespaceGrant {
     /// All namespaces; `*` as text.
     All,
@@ -194,6 +196,29 @@ impl NamespaceGrant {
             Self::All => *self == Self::All,
             Self::One(namespace) => self.contains(namespace),
         }
+    }
+}
+
+impl fmt::Display for NamespaceGrant {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+impl TryFrom<String> for NamespaceGrant {
+    type Error = InvalidValue;
+
+    fn try_from(text: String) -> Result<Self, InvalidValue> {
+        match text.as_str() {
+            Self::ALL_NAME => Ok(Self::All),
+            name => name.parse().map(Self::One),
+        }
+    }
+}
+
+impl From<NamespaceGrant> for String {
+    fn from(grant: NamespaceGrant) -> Self {
+        grant.to_string()
     }
 }
 

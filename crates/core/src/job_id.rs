@@ -12,7 +12,6 @@
 //! record's finds no job.
 
 use std::fmt;
-use std::str::FromStr;
 
 use ulid::Ulid;
 
@@ -83,11 +82,11 @@ impl fmt::Debug for JobId {
     }
 }
 
-impl FromStr for JobId {
-    type Err = InvalidJobId;
+impl TryFrom<&str> for JobId {
+    type Error = InvalidJobId;
 
     /// Accepts only the text that [`fmt::Display`] writes, so that one job has one id.
-    fn from_str(text: &str) -> Result<Self, InvalidJobId> {
+    fn try_from(text: &str) -> Result<Self, InvalidJobId> {
         let id = Ulid::from_string(text).map_err(|_| InvalidJobId)?;
         if id.to_string() == text {
             Ok(Self(id.0))
@@ -131,7 +130,7 @@ mod tests {
             &overflowing,
             &format!("{id}0"),
         ] {
-            assert_eq!(bad.parse::<JobId>(), Err(InvalidJobId), "{bad:?}");
+            assert_eq!(JobId::try_from(bad), Err(InvalidJobId), "{bad:?}");
         }
     }
 }

@@ -34,12 +34,6 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// A name that was checked with the rule of names.
-            pub(crate) fn checked(name: &str) -> Self {
-                debug_assert!(check(name).is_ok(), "{name:?} is no name");
-                Self(name.into())
-            }
-
             /// The name as text.
             #[must_use]
             pub fn as_str(&self) -> &str {

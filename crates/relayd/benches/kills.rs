@@ -172,7 +172,10 @@ async fn publish(client: &Client, queue: &str, numbers: Range<usize>) -> BTreeSe
         job.attribute("number", number.to_string())
     });
     let published = client.publish_batch(jobs).await.unwrap();
-    published.into_iter().map(|job| job.unwrap().id).collect()
+    published
+        .into_iter()
+        .map(|job| job.unwrap().id.to_string())
+        .collect()
 }
 
 /// Publishes to all queues until it is stopped. Returns the ids by queue.

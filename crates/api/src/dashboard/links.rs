@@ -1,7 +1,7 @@
 //! The addresses of pages. Names of pools and queues and ids of jobs have no characters that need an escape.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_core::QueueKey;
+use tidegate_core::{JobId, QueueKey};
 use tidegate_store::{RelayKey, ScheduleKey};
 
 pub(super) const OVERVIEW: &str = "/ui";
@@ -50,7 +50,7 @@ pub(super) fn dead(pool: &str, key: &QueueKey) -> String {
     format!("{}/dead", queue(pool, key))
 }
 
-pub(super) fn job(pool: &str, key: &QueueKey, id: &str) -> String {
+pub(super) fn job(pool: &str, key: &QueueKey, id: JobId) -> String {
     format!("{}/jobs/{id}", queue(pool, key))
 }
 

@@ -39,7 +39,7 @@ impl FromStr for WireJobId {
         // The length distinguishes the two forms.
         let stripped = text.strip_prefix(VERSION).filter(|rest| rest.len() == 26);
         Ok(Self {
-            id: stripped.unwrap_or(text).parse()?,
+            id: stripped.unwrap_or(text).try_into()?,
             versioned: stripped.is_some(),
         })
     }

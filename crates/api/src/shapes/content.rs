@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::v1::values::{
-    ContentType, JobAttributes, JobIdText, JobKey, JobPayload, QueueNameText,
-};
-use tidegate_core::{Attributes, CONTENT_TYPE_ATTRIBUTE, Job, JobId, KEY_ATTRIBUTE, QueueKey};
+use tidegate_core::v1::values::{ContentType, JobAttributes, JobKey, JobPayload};
+use tidegate_core::{Attributes, CONTENT_TYPE_ATTRIBUTE, Job, KEY_ATTRIBUTE};
 
 /// What is stored for `application/json`: most jobs have it, and it would take 15 bytes more. It is no content type.
 const JSON_TYPE: &str = "j";
@@ -62,18 +60,6 @@ pub(crate) fn payload_of(job: &Job) -> JobPayload {
         bytes: job.body.to_vec(),
         content_type: content_type_of(job),
     }
-}
-
-/// The id of a job as text.
-pub(crate) fn id_text(id: JobId) -> JobIdText {
-    let text = id.to_string().parse();
-    text.expect("ids are written as the native API reads them")
-}
-
-/// The name of a queue as text.
-pub(crate) fn queue_text(queue: &QueueKey) -> QueueNameText {
-    let text = queue.queue.as_str().parse();
-    text.expect("names of queues have the same rule in the native API")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use tidegate_core::{Job, JobState, Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobHolder, Pool};
 use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
 
-use super::content::{id_text, key_of, queue_text};
+use super::content::key_of;
 use super::duration::duration_text;
 use super::job::reason_of;
 
@@ -54,8 +54,8 @@ pub(crate) async fn explain(
     let job = &situation.found.job;
     let cause = situation.cause();
     Ok(Some(JobExplanation {
-        id: id_text(job.id),
-        queue: queue_text(queue),
+        id: job.id,
+        queue: queue.queue.clone(),
         key: key_of(job),
         state: job.state,
         cause,

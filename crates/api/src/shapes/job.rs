@@ -8,7 +8,7 @@ use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_engine::Pool;
 use tidegate_store::{FailureEffect, JobChange, ListedJob, LoggedFailure, NewDue};
 
-use super::content::{attributes_of, content_type_of, id_text, key_of, queue_text};
+use super::content::{attributes_of, content_type_of, key_of};
 
 /// What is shown of a job.
 pub(crate) fn details(
@@ -24,8 +24,8 @@ pub(crate) fn details(
     };
     let is_done = job.state == JobState::Done;
     JobDetails {
-        id: id_text(job.id),
-        queue: queue_text(queue),
+        id: job.id,
+        queue: queue.queue.clone(),
         key: key_of(job),
         state: job.state,
         created_at: Timestamp::saturating(job.created_at_ms),

@@ -8,9 +8,7 @@ mod policy;
 mod queue;
 mod selection;
 
-pub(crate) use content::{
-    attributes_of, content_type_of, id_text, key_of, payload_of, queue_text, stored_attributes,
-};
+pub(crate) use content::{attributes_of, content_type_of, key_of, payload_of, stored_attributes};
 pub(crate) use duration::duration_text;
 pub(crate) use explanation::{OVERDUE_MS, explain};
 pub(crate) use job::{details, has_result, listed_details, stored_change};

@@ -5,8 +5,6 @@ use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobsByState, Pause, QueueKey};
 use tidegate_engine::Pool;
 
-use super::content::queue_text;
-
 /// What is shown of a queue.
 pub(crate) fn queue_view(pool: &Pool, queue: &QueueKey, jobs: JobsByState) -> QueueView {
     let policy = pool.policy(queue);
@@ -15,7 +13,7 @@ pub(crate) fn queue_view(pool: &Pool, queue: &QueueKey, jobs: JobsByState) -> Qu
         Pause::No | Pause::UntilResumed => None,
     };
     QueueView {
-        queue: queue_text(queue),
+        queue: queue.queue.clone(),
         jobs,
         paused: pool.is_paused(queue),
         paused_until,

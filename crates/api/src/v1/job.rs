@@ -14,7 +14,7 @@ use tidegate_store::{CancelOutcome, ChangeOutcome, JobReference, PromoteOutcome}
 use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
 use super::native_request::{NativeRequest, not_found};
-use crate::shapes::{content_type_of, details, id_text, stored_change};
+use crate::shapes::{content_type_of, details, stored_change};
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let queue = request.queue()?;
@@ -63,7 +63,7 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
         ChangeOutcome::NotWaiting(state) => Err(not_waiting(state)),
         ChangeOutcome::Done(job) => {
             let answer = ChangedJob {
-                id: id_text(job.id),
+                id: job.id,
                 key: request.job_key(query.key.as_ref().map(|key| key.as_str())),
                 outcome: ChangeResult::Changed,
                 state: job.state,
@@ -98,7 +98,7 @@ pub(super) async fn promote(request: NativeRequest) -> Result<Response<Body>, Na
         PromoteOutcome::Done(promoted) => promoted,
     };
     let answer = PromotedJob {
-        id: id_text(promoted.id),
+        id: promoted.id,
         key: request.job_key(query.key.as_ref().map(|key| key.as_str())),
         outcome: match promoted.was_delayed {
             true => PromoteResult::Promoted,
@@ -117,16 +117,13 @@ pub(super) async fn cancel(request: NativeRequest) -> Result<Response<Body>, Nat
     let answer = match request.pool().cancel(&queue, job, if_running).await? {
         CancelOutcome::AlreadyGone => return Err(not_found()),
         CancelOutcome::Leased => return Err(NativeError::of(ProblemCode::JobRunning)),
-        CancelOutcome::Requested(id) => CancelAnswer::CancelRequested { id: id_text(id) },
-        CancelOutcome::AlreadyDone(id) => CancelAnswer::AlreadyDone { id: id_text(id) },
+        CancelOutcome::Requested(id) => CancelAnswer::CancelRequested { id },
+        CancelOutcome::AlreadyDone(id) => CancelAnswer::AlreadyDone { id },
         CancelOutcome::Done {
             id,
             was: JobState::Leased,
-        } => CancelAnswer::Revoked { id: id_text(id) },
-        CancelOutcome::Done { id, was } => CancelAnswer::Cancelled {
-            id: id_text(id),
-            was,
-        },
+        } => CancelAnswer::Revoked { id },
+        CancelOutcome::Done { id, was } => CancelAnswer::Cancelled { id, was },
     };
     let status = StatusCode::from_u16(answer.status()).unwrap_or(StatusCode::OK);
     Ok(json_answer(status, &answer))

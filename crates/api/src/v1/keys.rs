@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::v1::keys::{
-    CreateKeyBody, CreatedKey, KeyNamespace, KeyOutcome, KeyPage, KeySecret, KeyView, RevokedKey,
+    CreateKeyBody, CreatedKey, KeyOutcome, KeyPage, KeySecret, KeyView, RevokedKey,
 };
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
@@ -21,11 +21,8 @@ use super::native_request::NativeRequest;
 pub(super) async fn create(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
     let body: CreateKeyBody = request.read_json().await?;
-    let namespaces = match &body.namespace {
-        None => NamespaceGrant::One(request.namespace.clone()),
-        Some(namespace) => NamespaceGrant::try_from(namespace.to_string().as_str())
-            .map_err(|error| NativeError::new(ProblemCode::InvalidName, error.to_string()))?,
-    };
+    let path = NamespaceGrant::One(request.namespace.clone());
+    let namespaces = body.namespace.unwrap_or(path);
     let own = &request.principal.grant;
     let pool = body.pool.as_ref().map(|pool| Arc::from(pool.as_str()));
     let grant = Grant {
@@ -105,10 +102,9 @@ fn is_within(request: &NativeRequest, key: &ApiKey) -> bool {
 }
 
 fn view(id: &str, key: &ApiKey) -> Option<KeyView> {
-    let namespace: KeyNamespace = key.namespaces.as_str().parse().ok()?;
     Some(KeyView {
         id: id.to_owned(),
-        namespace,
+        namespace: key.namespaces.clone(),
         pool: key.pool.parse().ok()?,
         scopes: key.scopes.iter().collect(),
         description: key.description.to_string(),

@@ -11,10 +11,8 @@ use tidegate_core::v1::input::{
 };
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
-use tidegate_core::v1::values::{
-    JobAttributes, JobKey, JobPath, NamespaceText, QueueNameText, RelayNameText, ScheduleNameText,
-};
-use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};
+use tidegate_core::v1::values::{JobAttributes, JobKey, JobPath, RelayNameText, ScheduleNameText};
+use tidegate_core::{KeyHash, Namespace, QueueKey, Scope};
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
 use tidegate_store::{JobReference, RelayKey, ScheduleKey};
 
@@ -102,8 +100,7 @@ impl NativeRequest {
             context,
             hang_up,
         } = api_request;
-        let namespace: NamespaceText = decoded(&parts.namespace)?.parse()?;
-        let namespace = Namespace::from(namespace);
+        let namespace: Namespace = decoded(&parts.namespace)?.parse()?;
         let credential = credential(&head.headers)?;
         let principal = app.engine.authenticate(&credential, &namespace).await?;
         check_encodings(&head.headers)?;
@@ -152,10 +149,9 @@ impl NativeRequest {
 
     /// A queue of the namespace.
     pub(super) fn queue_named(&self, name: &str) -> Result<QueueKey, NativeError> {
-        let queue: QueueNameText = name.parse()?;
         Ok(QueueKey {
             namespace: self.namespace.clone(),
-            queue: QueueName::from(queue),
+            queue: name.parse()?,
         })
     }
 
@@ -165,13 +161,10 @@ impl NativeRequest {
         queue: &QueueKey,
         key: Option<&str>,
     ) -> Result<JobReference, NativeError> {
-        match self.job_path(key)? {
-            JobPath::Key(key) => Ok(KeyHash::of_job(queue, key.as_str()).into()),
-            JobPath::Id(id) => {
-                let id: JobId = id.as_str().parse().map_err(|_| not_found())?;
-                Ok(id.into())
-            }
-        }
+        Ok(match self.job_path(key)? {
+            JobPath::Key(key) => KeyHash::of_job(queue, key.as_str()).into(),
+            JobPath::Id(id) => id.into(),
+        })
     }
 
     /// The key of the job in the path, if the path names the job by its key; `key` is that of the query.

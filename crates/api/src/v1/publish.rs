@@ -24,7 +24,6 @@ use super::result::EndWait;
 use crate::app::App;
 use crate::http::body::ReceivedBody;
 use crate::http::off_runtime::off_runtime;
-use crate::shapes::{id_text, queue_text};
 use crate::spans::PublishSpan;
 
 /// The header of an answer to a repeated request.
@@ -169,8 +168,8 @@ pub(super) fn published_job(
     };
     let run_at_ms = stored.run_at_ms.map(|at| at.max(stored.id.created_at_ms()));
     Ok(PublishedJob {
-        id: id_text(stored.id),
-        queue: queue_text(queue),
+        id: stored.id,
+        queue: queue.queue.clone(),
         key: options.key.clone(),
         outcome,
         state: stored.state.unwrap_or(JobState::Done),

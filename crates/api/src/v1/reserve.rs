@@ -25,7 +25,7 @@ use crate::http::context::RequestContext;
 use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
 use crate::http::unread;
-use crate::shapes::{attributes_of, content_type_of, id_text, key_of, payload_of, queue_text};
+use crate::shapes::{attributes_of, content_type_of, key_of, payload_of};
 use crate::spans::{TRACE_PARENT, record_delivery};
 
 /// A reserve whose request was read: what it needs to wait for jobs. A wait may take minutes, so it keeps nothing else.
@@ -228,8 +228,8 @@ fn view(queue: &QueueKey, job: &Job, span: Option<TraceParent>) -> LeasedJobView
     let content_type = content_type_of(job);
     let (payload, payload_base64) = payload_of(job).into_fields();
     LeasedJobView {
-        id: id_text(job.id),
-        queue: queue_text(queue),
+        id: job.id,
+        queue: queue.queue.clone(),
         lease: lease_of(queue, job, span)
             .parse()
             .expect("leases are within their limit"),

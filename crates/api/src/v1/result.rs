@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use crate::shapes::{content_type_of, has_result, id_text};
+use crate::shapes::{content_type_of, has_result};
 
 /// The header of an answer that is the result of a job.
 const JOB_ID: &str = "tidegate-job-id";
@@ -29,10 +29,7 @@ pub(super) async fn result(request: NativeRequest) -> Result<Response<Body>, Nat
     let wait = EndWait::take_room(&request, queue, query.wait.unwrap_or_default())?;
     match wait.end_of(job).await? {
         JobEnd::NotEnded { id, state } => {
-            let unfinished = UnfinishedJob {
-                id: id_text(id),
-                state,
-            };
+            let unfinished = UnfinishedJob { id, state };
             Ok(json_answer(StatusCode::ACCEPTED, &unfinished))
         }
         JobEnd::Done(job) => answer_of(&job),

@@ -14,7 +14,6 @@ use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::unread;
-use crate::shapes::id_text;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let query: ListQuery = request.read_query()?;
@@ -56,7 +55,7 @@ fn view(worker: ListedWorker) -> Option<WorkerView> {
 
 fn worker_job(lease: &ListedLease) -> Option<WorkerJob> {
     Some(WorkerJob {
-        id: id_text(lease.id),
+        id: lease.id,
         queue: lease.queue.parse().ok()?,
         attempt: lease.attempt,
         since: Timestamp::saturating(lease.since_ms),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
-use tidegate_core::v1::values::NamespaceText;
+use tidegate_core::Namespace;
 
 use super::{Client, TraceParentHook};
 use crate::error::Error;
@@ -117,7 +117,7 @@ impl ClientBuilder {
         let missing =
             |what: &str| Error::Setup(format!("the client has no {what}: set it with .{what}(…)"));
         let namespace = self.namespace.ok_or_else(|| missing("namespace"))?;
-        let namespace: NamespaceText = namespace.parse()?;
+        let namespace: Namespace = namespace.parse()?;
         let key = self.key.ok_or_else(|| missing("key"))?;
         let key = HeaderValue::from_str(&format!("Bearer {}", key.trim()));
         let mut key = key.map_err(|_| {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use tidegate_core::IfExists;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::JobOptions;
 use tidegate_core::v1::schedule::{Schedule, ScheduleJob};
 use tidegate_core::v1::values::{
-    ContentType, DurationMs, IdempotencyKey, JobAttributes, JobPayload, QueueNameText,
+    ContentType, DurationMs, IdempotencyKey, JobAttributes, JobPayload,
 };
+use tidegate_core::{IfExists, QueueName};
 use ulid::Ulid;
 
 use crate::error::{Error, RepeatSafety};
@@ -24,7 +24,7 @@ pub struct BatchJob(Result<JobToSend, Error>);
 /// A job whose parts are valid.
 #[derive(Debug)]
 pub(crate) struct JobToSend {
-    pub(crate) queue: QueueNameText,
+    pub(crate) queue: QueueName,
     pub(crate) payload: JobPayload,
     pub(crate) attributes: JobAttributes,
     pub(crate) options: JobOptions,

@@ -103,7 +103,7 @@ fn job_span(job: &RunningJob) -> tracing::Span {
         messaging.operation.name = "process",
         messaging.operation.type = "process",
         messaging.destination.name = job.queue(),
-        messaging.message.id = job.id(),
+        messaging.message.id = %job.id(),
         messaging.message.delivery_attempt = job.attempt(),
         parent.traceparent = Empty,
         link.traceparent = Empty,

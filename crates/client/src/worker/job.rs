@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
+use tidegate_core::JobId;
 use tidegate_core::v1::consume::LeasedJobView;
 use tidegate_core::v1::values::{LeaseText, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -57,8 +58,8 @@ impl RunningJob {
 
     /// The id of the job.
     #[must_use]
-    pub fn id(&self) -> &str {
-        self.0.view.id.as_str()
+    pub fn id(&self) -> JobId {
+        self.0.view.id
     }
 
     /// Its queue.

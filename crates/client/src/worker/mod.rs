@@ -19,8 +19,9 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use tidegate_core::QueueName;
 use tidegate_core::v1::consume::QueueChoice;
-use tidegate_core::v1::values::{DurationMs, QueueNameText, QueueOrder};
+use tidegate_core::v1::values::{DurationMs, QueueOrder};
 use tower::{Layer, Service};
 
 use crate::client::Client;
@@ -58,7 +59,7 @@ type WorkerLayer = Box<dyn FnOnce(JobService) -> JobService + Send>;
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
     client: Client,
-    queues: Vec<QueueNameText>,
+    queues: Vec<QueueName>,
     handlers: HashMap<String, QueueHandler>,
     required: Vec<RequiredData>,
     data: DataMap,

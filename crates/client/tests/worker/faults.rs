@@ -118,7 +118,7 @@ struct Ran(Mutex<HashSet<String>>);
 
 async fn note(job: Job, ran: Data<Arc<Ran>>) -> Result<(), Fail> {
     tokio::time::sleep(Duration::from_millis(5)).await;
-    ran.0.lock().unwrap().insert(job.id().to_owned());
+    ran.0.lock().unwrap().insert(job.id().to_string());
     Ok(())
 }
 
@@ -132,7 +132,7 @@ async fn nothing_is_lost_while_the_api_restarts() {
     let mut published = HashSet::new();
     for _ in 0..3 {
         let batch = client.publish_batch(jobs.by_ref().take(500)).await.unwrap();
-        published.extend(batch.into_iter().map(|job| job.unwrap().id));
+        published.extend(batch.into_iter().map(|job| job.unwrap().id.to_string()));
     }
     let ran = Arc::new(Ran::default());
     let worker = Worker::new(client.clone())

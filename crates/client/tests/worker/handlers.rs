@@ -38,7 +38,7 @@ impl Task for Work {
 struct Seen(Mutex<Vec<String>>);
 
 fn work(task: Work, job: Job, seen: Data<Seen>) -> impl Future<Output = Result<u32, Fail>> {
-    seen.0.lock().unwrap().push(job.id().to_owned());
+    seen.0.lock().unwrap().push(job.id().to_string());
     assert!(!matches!(task, Work::PanicAtOnce), "oh no, at once");
     async move {
         match task {

@@ -5,9 +5,10 @@ mod values;
 
 use utoipa::OpenApi;
 
-use crate::IfRunning;
-use crate::v1::consume::{AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody};
-use crate::v1::consume::{ReserveAnswer, ReserveBody, TouchAnswer, TouchBody};
+use crate::v1::consume::{
+    AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody, ReserveAnswer,
+    ReserveBody, TouchAnswer, TouchBody,
+};
 use crate::v1::job::{
     ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation,
     JobListPage, PromotedJob, UnfinishedJob,
@@ -23,8 +24,9 @@ use crate::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use crate::v1::schedule::{
     DeletedSchedule, Schedule, ScheduleDetails, ScheduleListPage, ScheduleRuns,
 };
-use crate::v1::values::{NamespaceText, PageSize, RunCount};
+use crate::v1::values::{PageSize, RunCount};
 use crate::v1::workers::WorkerListPage;
+use crate::{IfRunning, Namespace};
 
 pub(crate) use kinds::{one_of_kinds, with_kind};
 pub(crate) use values::{AnswerDuration, AnswerTimestamp, text_schema};
@@ -54,7 +56,7 @@ pub(crate) use values::{AnswerDuration, AnswerTimestamp, text_schema};
     JobListPage,
     JobOptions,
     KeyPage,
-    NamespaceText,
+    Namespace,
     PageSize,
     PolicyBody,
     Problem,

@@ -8,16 +8,15 @@ use utoipa::openapi::schema::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::Durability;
 use crate::limits::{
     ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_MAX, CONTENT_TYPE_BYTES_MAX, ERROR_BYTES_MAX,
     NAME_BYTES_MAX, RELAY_NETWORKS_MAX, RELAY_TEXT_BYTES_MAX, TIME_MS_MAX, TIME_TEXT_BYTES_MAX,
 };
-use crate::v1::keys::KeyNamespace;
 use crate::v1::relay::{SecretText, TextList};
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, ErrorText, JobAttributes, JsonText, Timestamp,
 };
+use crate::{Durability, NamespaceGrant};
 
 /// Gives a type a schema with a name.
 macro_rules! schema_of {
@@ -176,7 +175,7 @@ schema_of!(SecretText, "Secret", {
         .into()
 });
 
-schema_of!(KeyNamespace, "KeyNamespace", {
+schema_of!(NamespaceGrant, "KeyNamespace", {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some("^([*]|[A-Za-z0-9_-]+)$"))

@@ -1,69 +1,14 @@
 //! API keys.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Scope;
 use crate::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX};
 use crate::v1::input::CheckedRequest;
-use crate::v1::problem::{InvalidRequest, InvalidValue};
-use crate::v1::values::{CursorText, NamespaceText, PoolText, Timestamp};
-
-/// The namespaces of an API key: one, or all as `*`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum KeyNamespace {
-    /// All namespaces of the pool.
-    Any,
-    /// One namespace.
-    One(NamespaceText),
-}
-
-impl KeyNamespace {
-    const ANY: &'static str = "*";
-
-    /// Whether everything in the other namespaces is also in these: a key creates keys only within its own.
-    #[must_use]
-    pub fn contains(&self, other: &Self) -> bool {
-        *self == Self::Any || self == other
-    }
-}
-
-impl FromStr for KeyNamespace {
-    type Err = InvalidValue;
-
-    fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        match text {
-            Self::ANY => Ok(Self::Any),
-            name => name.parse().map(Self::One),
-        }
-    }
-}
-
-impl fmt::Display for KeyNamespace {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Any => out.write_str(Self::ANY),
-            Self::One(name) => name.fmt(out),
-        }
-    }
-}
-
-impl TryFrom<String> for KeyNamespace {
-    type Error = InvalidValue;
-
-    fn try_from(text: String) -> Result<Self, InvalidValue> {
-        text.parse()
-    }
-}
-
-impl From<KeyNamespace> for String {
-    fn from(namespace: KeyNamespace) -> Self {
-        namespace.to_string()
-    }
-}
+use crate::v1::problem::InvalidRequest;
+use crate::v1::values::{CursorText, PoolText, Timestamp};
+use crate::{NamespaceGrant, Scope};
 
 /// The secret of an API key, complete as in `Authorization: Bearer …`. It is not shown by [`fmt::Debug`].
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +35,7 @@ pub struct CreateKeyBody {
     pub description: String,
     /// Its namespaces. By default the namespace of the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<KeyNamespace>,
+    pub namespace: Option<NamespaceGrant>,
     /// Its pool. By default that of the key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolText>,
@@ -153,7 +98,7 @@ pub struct KeyView {
     /// Its id, which is a part of the secret.
     pub id: String,
     /// Its namespaces.
-    pub namespace: KeyNamespace,
+    pub namespace: NamespaceGrant,
     /// Its pool.
     pub pool: PoolText,
     /// What it allows.
@@ -213,7 +158,7 @@ mod tests {
             "pool": "default", "expires_at": "2027-01-01T00:00:00.000Z",
         });
         let all = read(&json).unwrap();
-        assert_eq!(all.namespace, Some(KeyNamespace::Any));
+        assert_eq!(all.namespace, Some(NamespaceGrant::All));
         assert_eq!(serde_json::to_value(&all).unwrap(), json);
     }
 
@@ -272,10 +217,10 @@ mod tests {
 
     #[test]
     fn a_key_creates_keys_only_within_its_namespaces() {
-        let names = |text: &str| text.parse::<KeyNamespace>().unwrap();
-        assert!(names("*").contains(&names("*")) && names("*").contains(&names("shop")));
-        assert!(names("shop").contains(&names("shop")));
-        assert!(!names("shop").contains(&names("*")) && !names("shop").contains(&names("other")));
+        let names = |text: &str| NamespaceGrant::try_from(text).unwrap();
+        assert!(names("*").includes(&names("*")) && names("*").includes(&names("shop")));
+        assert!(names("shop").includes(&names("shop")));
+        assert!(!names("shop").includes(&names("*")) && !names("shop").includes(&names("other")));
     }
 
     #[test]

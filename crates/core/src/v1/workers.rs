@@ -2,16 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::v1::values::{CursorText, JobIdText, QueueNameText, Timestamp, WorkerNameText};
+use crate::v1::values::{CursorText, Timestamp, WorkerNameText};
+use crate::{JobId, QueueName};
 
 /// A job that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkerJob {
     /// Its id.
-    pub id: JobIdText,
+    pub id: JobId,
     /// Its queue.
-    pub queue: QueueNameText,
+    pub queue: QueueName,
     /// The number of the attempt.
     pub attempt: u32,
     /// Since when the worker holds it.
@@ -29,7 +30,7 @@ pub struct WorkerView {
     /// Its name.
     pub worker: WorkerNameText,
     /// The queues that it has asked for.
-    pub queues: Vec<QueueNameText>,
+    pub queues: Vec<QueueName>,
     /// Whether it waits for jobs now.
     pub waits: bool,
     /// When its last reserve call ended; now while one waits.

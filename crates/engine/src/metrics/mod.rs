@@ -32,8 +32,8 @@ pub const OTHER: &str = "_other";
 fn may_have_series(queue: &QueueKey) -> bool {
     let name = queue.queue.as_str();
     // The wire of lmstfy writes a 1 in front of ids of jobs with attributes.
-    let versioned = name.strip_prefix('1').map(str::parse::<JobId>);
-    name.parse::<JobId>().is_err() && !matches!(versioned, Some(Ok(_)))
+    let versioned = name.strip_prefix('1').map(JobId::try_from);
+    JobId::try_from(name).is_err() && !matches!(versioned, Some(Ok(_)))
 }
 
 /// The names of the labels of a queue.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{self, StreamExt};
 use tidegate::api::relay::TidegateSinkConfig;
-use tidegate::api::values::{JobAttributes, QueueNameText};
+use tidegate::api::values::JobAttributes;
 use tidegate::limits::{ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX};
-use tidegate::{BatchJob, Client, Error, IfExists, RepeatLimits};
+use tidegate::{BatchJob, Client, Error, IfExists, QueueName, RepeatLimits};
 use tokio::time::{Instant, timeout};
 
 use super::{RelaySink, TRACE_PARENT_HEADER};
@@ -26,7 +26,7 @@ const TTL_MIN: Duration = Duration::from_millis(1);
 /// A queue of a Tidegate.
 pub(crate) struct TidegateSink {
     client: Client,
-    queue: QueueNameText,
+    queue: QueueName,
     retain: Duration,
     time_limit: Duration,
 }

@@ -6,9 +6,9 @@ use futures_util::future::BoxFuture;
 use tidegate::api::consume::{AckItem, FailItem, LeasedJobView, QueueChoice, ReserveBody};
 use tidegate::api::relay::{TidegateSourceConfig, worker_name};
 use tidegate::api::values::{
-    DurationMs, JobPayload, LeaseText, MaxJobs, PayloadFormat, QueueNameText, WorkerNameText,
+    DurationMs, JobPayload, LeaseText, MaxJobs, PayloadFormat, WorkerNameText,
 };
-use tidegate::{Client, Error};
+use tidegate::{Client, Error, QueueName};
 use tidegate_daemon::traces::TraceParent;
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ const RESERVE_MAX: u64 = 256;
 /// A queue of a Tidegate.
 pub(crate) struct TidegateSource {
     client: Client,
-    queue: QueueNameText,
+    queue: QueueName,
     lease: Duration,
     /// The name with which the relay is listed among the workers of the namespace.
     worker: Option<WorkerNameText>,
@@ -98,7 +98,7 @@ fn travelling_id(job: &LeasedJobView) -> String {
         .saturating_sub(job.failures)
         .saturating_sub(job.losses);
     if job.key.is_none() || others == 0 {
-        return job.id.as_str().to_owned();
+        return job.id.to_string();
     }
     format!("{}-{others}", job.id)
 }

@@ -64,7 +64,7 @@ impl RelayedQueue {
                 job.attribute("number", number.to_string())
             });
             let published = self.client.publish_batch(jobs).await.unwrap();
-            ids.extend(published.into_iter().map(|job| job.unwrap().id));
+            ids.extend(published.into_iter().map(|job| job.unwrap().id.to_string()));
         }
         ids
     }
@@ -73,7 +73,13 @@ impl RelayedQueue {
     pub(crate) async fn publish_large(&self, bytes: usize) -> String {
         let job = BatchJob::raw(QUEUE, vec![b'x'; bytes], "text/plain");
         let published = self.client.publish_batch([job]).await.unwrap();
-        published.into_iter().next().unwrap().unwrap().id
+        published
+            .into_iter()
+            .next()
+            .unwrap()
+            .unwrap()
+            .id
+            .to_string()
     }
 
     /// Counts of a queue, by state.

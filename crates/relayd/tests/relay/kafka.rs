@@ -212,7 +212,7 @@ async fn check_too_large(stack: &Stack, broker: &LocalBroker) {
             .publish_raw(QUEUE, vec![b'a'; size], "text/plain");
         let published = publish.await.unwrap();
         if size == TOO_LARGE {
-            large = published.id;
+            large = published.id.to_string();
         }
     }
     let source = queue.as_end("source", QUEUE);

@@ -130,7 +130,7 @@ fn timeline(job: &JobDetails) -> Markup {
 }
 
 fn actions(visit: &Visit, pool: &Pool, queue: &QueueKey, job: &JobDetails) -> Markup {
-    let address = links::job(&pool.name, queue, job.id.as_str());
+    let address = links::job(&pool.name, queue, job.id);
     let verb = |name: &str, title: &str, fields: Markup| {
         html! {
             form.row method="post" action=(address) {
@@ -218,7 +218,7 @@ pub(in super::super) async fn act(
     // A job that is gone has no page.
     let link = match done {
         Done::Cancelled | Done::Purged => links::jobs(&pool.name, &queue),
-        _ => links::job(&pool.name, &queue, &id.to_string()),
+        _ => links::job(&pool.name, &queue, id),
     };
     Ok(then(&link, done).into_response())
 }
@@ -255,7 +255,7 @@ pub(in super::super) async fn payload(visit: Visit, path: JobPath) -> Result<Res
             "The job is done: its payload is not kept.",
         ));
     }
-    let address = links::job(&pool.name, &queue, &id.to_string());
+    let address = links::job(&pool.name, &queue, id);
     let mut trail = trail(&pool.name, &queue);
     trail.push((format!("Job {id}"), address));
     Ok(visit.write(&Page {

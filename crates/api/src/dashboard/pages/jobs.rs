@@ -46,8 +46,7 @@ pub(in super::super) async fn show(visit: Visit, path: QueuePath) -> Response {
 /// A search for an id leads to the job.
 fn to_job(visit: &Visit, path: QueuePath, id: &str) -> Result<Redirect, PageError> {
     let (pool, queue) = named(visit, path)?;
-    let id = job_id(id)?.to_string();
-    Ok(Redirect::to(&links::job(&pool.name, &queue, &id)))
+    Ok(Redirect::to(&links::job(&pool.name, &queue, job_id(id)?)))
 }
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Page, PageError> {

@@ -179,7 +179,7 @@ pub(super) fn job_table(pool: &str, queue: &QueueKey, jobs: &[JobDetails]) -> Ma
                     @for job in jobs {
                         tr {
                             td {
-                                a href=(links::job(pool, queue, job.id.as_str())) { code { (job.id.as_str()) } }
+                                a href=(links::job(pool, queue, job.id)) { code { (job.id) } }
                                 @if let Some(key) = &job.key {
                                     br; small title=(key.as_str()) { "key " (text::shortened(key.as_str(), 60)) }
                                 }

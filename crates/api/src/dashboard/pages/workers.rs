@@ -115,7 +115,7 @@ fn leases(pool: &Pool, namespace: &Namespace, leases: &[ListedLease]) -> Markup 
             namespace: namespace.clone(),
             queue,
         };
-        Some(links::job(&pool.name, &queue, &lease.id.to_string()))
+        Some(links::job(&pool.name, &queue, lease.id))
     };
     html! {
         @if leases.is_empty() { "nothing" } @else {

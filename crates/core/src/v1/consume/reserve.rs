@@ -11,10 +11,10 @@ use crate::v1::checks::{check_count, check_lease, check_wait};
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
-    Base64Bytes, ContentType, DurationMs, JobAttributes, JobIdText, JobKey, JsonText, LeaseText,
-    MaxJobs, PayloadFormat, QueueNameText, QueueOrder, QueueWeight, Timestamp, WorkerNameText,
-    even_null,
+    Base64Bytes, ContentType, DurationMs, JobAttributes, JobKey, JsonText, LeaseText, MaxJobs,
+    PayloadFormat, QueueOrder, QueueWeight, Timestamp, WorkerNameText, even_null,
 };
+use crate::{JobId, QueueName};
 
 /// Asks for ready jobs, and waits for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl CheckedRequest for ReserveBody {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueChoice {
     /// Its name.
-    pub name: QueueNameText,
+    pub name: QueueName,
     /// How often it is looked into first, compared with the others. By default 1.
     pub weight: Option<QueueWeight>,
 }
@@ -101,15 +101,15 @@ pub struct QueueChoice {
 #[serde(deny_unknown_fields)]
 struct WeightedQueue {
     /// Its name.
-    name: QueueNameText,
+    name: QueueName,
     /// How often it is looked into first, compared with the others.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = false))]
     weight: Option<QueueWeight>,
 }
 
-impl From<QueueNameText> for QueueChoice {
-    fn from(name: QueueNameText) -> Self {
+impl From<QueueName> for QueueChoice {
+    fn from(name: QueueName) -> Self {
         Self { name, weight: None }
     }
 }
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for QueueChoiceVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<QueueChoice, E> {
-        let name: QueueNameText = name.parse().map_err(E::custom)?;
+        let name: QueueName = name.parse().map_err(E::custom)?;
         Ok(name.into())
     }
 
@@ -158,7 +158,7 @@ impl utoipa::PartialSchema for QueueChoice {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
         utoipa::openapi::schema::OneOfBuilder::new()
             .description(Some("A queue: its name, or an object with a weight."))
-            .item(QueueNameText::schema())
+            .item(QueueName::schema())
             .item(WeightedQueue::schema())
             .into()
     }
@@ -193,9 +193,9 @@ pub struct ReserveAnswer {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LeasedJobView {
     /// Its id.
-    pub id: JobIdText,
+    pub id: JobId,
     /// Its queue.
-    pub queue: QueueNameText,
+    pub queue: QueueName,
     /// What `ack`, `fail`, `touch` and `release` take.
     pub lease: LeaseText,
     /// When the lease expires, unless it is extended.

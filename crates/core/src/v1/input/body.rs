@@ -80,7 +80,8 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::v1::values::{Base64Bytes, DurationMs, JsonText, QueueNameText, Timestamp};
+    use crate::QueueName;
+    use crate::v1::values::{Base64Bytes, DurationMs, JsonText, Timestamp};
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -94,7 +95,7 @@ mod tests {
         delay: Option<DurationMs>,
         run_at: Option<Timestamp>,
         until: Option<Timestamp>,
-        queue: Option<QueueNameText>,
+        queue: Option<QueueName>,
         json: Option<JsonText>,
         bytes: Option<Base64Bytes>,
     }

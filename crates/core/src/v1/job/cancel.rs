@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{JobIdText, JobKey};
-use crate::{IfRunning, JobState};
+use crate::v1::values::JobKey;
+use crate::{IfRunning, JobId, JobState};
 
 /// The parameters of a cancel.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -37,24 +37,24 @@ pub enum CancelAnswer {
     /// The job is deleted.
     Cancelled {
         /// Its id.
-        id: JobIdText,
+        id: JobId,
         /// The state that it had.
         was: JobState,
     },
     /// The worker is notified when it extends the lease. Then fail, loss and release delete the job; an ack does not.
     CancelRequested {
         /// Its id.
-        id: JobIdText,
+        id: JobId,
     },
     /// The job is deleted, and its lease has ended: an ack returns `gone`.
     Revoked {
         /// Its id.
-        id: JobIdText,
+        id: JobId,
     },
     /// The job was done before.
     AlreadyDone {
         /// Its id.
-        id: JobIdText,
+        id: JobId,
     },
 }
 

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::JobState;
 use crate::limits::ConfigurableLimits;
 use crate::v1::checks::{check_due, check_start_within};
 use crate::v1::field_change::FieldChange;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::publish::DueTime;
-use crate::v1::values::{DurationMs, JobIdText, JobKey, Timestamp};
+use crate::v1::values::{DurationMs, JobKey, Timestamp};
+use crate::{JobId, JobState};
 
 /// What to change of a job that waits. At least one field; the others stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub enum ChangeResult {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChangedJob {
     /// Its id.
-    pub id: JobIdText,
+    pub id: JobId,
     /// Its key, if the request names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
@@ -92,7 +92,7 @@ pub enum PromoteResult {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PromotedJob {
     /// Its id.
-    pub id: JobIdText,
+    pub id: JobId,
     /// Its key, if the request names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,

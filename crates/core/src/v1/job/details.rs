@@ -2,13 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::JobState;
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{
-    ContentType, ErrorText, JobAttributes, JobIdText, JobKey, QueueNameText, Timestamp,
-};
+use crate::v1::values::{ContentType, ErrorText, JobAttributes, JobKey, Timestamp};
+use crate::{JobId, JobState, QueueName};
 
 /// The parameters of all paths that name a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -47,9 +45,9 @@ pub enum DeadReason {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobDetails {
     /// Its id.
-    pub id: JobIdText,
+    pub id: JobId,
     /// Its queue.
-    pub queue: QueueNameText,
+    pub queue: QueueName,
     /// Its key, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,

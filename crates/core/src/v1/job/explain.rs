@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::JobState;
-use crate::v1::values::{JobIdText, JobKey, QueueNameText, Timestamp, WorkerNameText};
+use crate::v1::values::{JobKey, Timestamp, WorkerNameText};
+use crate::{JobId, JobState, QueueName};
 
 /// Why a job is not delivered now, or why it is not delivered any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,9 +102,9 @@ pub struct JobFact {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobExplanation {
     /// Its id.
-    pub id: JobIdText,
+    pub id: JobId,
     /// Its queue.
-    pub queue: QueueNameText,
+    pub queue: QueueName,
     /// Its key, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::JobState;
 use crate::limits::ConfigurableLimits;
 use crate::v1::checks::check_wait;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{DurationMs, JobIdText, JobKey};
+use crate::v1::values::{DurationMs, JobKey};
+use crate::{JobId, JobState};
 
 /// Which job, and how long to wait for its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ impl CheckedRequest for ResultQuery {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct UnfinishedJob {
     /// Its id.
-    pub id: JobIdText,
+    pub id: JobId,
     /// Its state.
     pub state: JobState,
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::v1::problem::Problem;
-use crate::v1::values::{JobIdText, JobKey, QueueNameText, Timestamp};
-use crate::{Durability, JobState};
+use crate::v1::values::{JobKey, Timestamp};
+use crate::{Durability, JobId, JobState, QueueName};
 
 /// What a publish did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,9 +39,9 @@ impl PublishResult {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PublishedJob {
     /// The id of the job.
-    pub id: JobIdText,
+    pub id: JobId,
     /// Its queue.
-    pub queue: QueueNameText,
+    pub queue: QueueName,
     /// Its key, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::JobsByState;
-use crate::v1::values::{QueueNameText, Timestamp};
+use crate::v1::values::Timestamp;
+use crate::{JobsByState, QueueName};
 
 /// A queue. One that was never used has no jobs, and is not an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueView {
     /// Its name.
-    pub queue: QueueNameText,
+    pub queue: QueueName,
     /// How many jobs it has.
     pub jobs: JobsByState,
     /// Whether its policy stops deliveries now.

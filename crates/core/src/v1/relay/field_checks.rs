@@ -3,7 +3,7 @@
 use super::secret::SecretText;
 use crate::limits::RELAY_TEXT_BYTES_MAX;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{NamespaceText, QueueNameText};
+use crate::{Namespace, QueueName};
 
 /// A text of bounded length without control characters; it may be empty. It may be a secret and is not repeated.
 pub(super) fn check_text(field: &str, text: &str, bytes_max: usize) -> Result<(), InvalidRequest> {
@@ -15,12 +15,12 @@ pub(super) fn check_text(field: &str, text: &str, bytes_max: usize) -> Result<()
 }
 
 pub(super) fn check_queue(queue: &str) -> Result<(), InvalidRequest> {
-    let checked = queue.parse::<QueueNameText>().map(drop);
+    let checked = queue.parse::<QueueName>().map(drop);
     checked.map_err(|invalid| InvalidRequest::from(invalid).at("queue"))
 }
 
 pub(super) fn check_names(namespace: &str, queue: &str) -> Result<(), InvalidRequest> {
-    let checked = namespace.parse::<NamespaceText>().map(drop);
+    let checked = namespace.parse::<Namespace>().map(drop);
     checked.map_err(|invalid| InvalidRequest::from(invalid).at("namespace"))?;
     check_queue(queue)
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::QueueName;
 use crate::limits::{
     ConfigurableLimits, SCHEDULE_ATTRIBUTES_BYTES_MAX, SCHEDULE_ATTRIBUTES_MAX,
     SCHEDULE_PAYLOAD_BYTES_MAX,
@@ -13,7 +14,7 @@ use crate::v1::publish::{BatchItem, JobOptions};
 use crate::v1::retry::RetryPolicyBody;
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, JobAttributes, JobPayload, JsonText, MaxAttempts,
-    QueueNameText, Timestamp, even_null,
+    Timestamp, even_null,
 };
 
 /// Shortest `catch_up_window`, in ms.
@@ -178,7 +179,7 @@ impl ScheduleJob {
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
     /// The queue of the jobs. It cannot be changed: delete the schedule, and set it again.
-    pub queue: QueueNameText,
+    pub queue: QueueName,
     /// A cron pattern of five fields, such as `0 9 * * MON-FRI`, or of six that begin with the seconds. Excludes `every`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
@@ -217,7 +218,7 @@ pub struct Schedule {
 impl Schedule {
     /// A schedule of this job without times: set `cron` or `every`. Everything else has its default.
     #[must_use]
-    pub const fn new(queue: QueueNameText, job: ScheduleJob) -> Self {
+    pub const fn new(queue: QueueName, job: ScheduleJob) -> Self {
         Self {
             queue,
             cron: None,

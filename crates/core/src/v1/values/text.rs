@@ -1,19 +1,17 @@
 //! Texts with rules: names, ids, keys, leases, cursors.
-//!
-//! A name that ends in `Text` is the form on the wire of something for which servers have another type.
-
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
     IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
     POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
 };
-use crate::name::{Namespace, QueueName};
 use crate::v1::problem::{InvalidValue, ProblemCode};
+use crate::{JobId, Namespace, QueueName};
 
 /// What a text may contain.
 struct TextRule {
@@ -35,15 +33,20 @@ impl TextRule {
     fn check(&self, text: &str) -> Result<(), InvalidValue> {
         let refused = text.chars().find(|letter| !(self.allows)(*letter));
         let has_length = (self.bytes_min..=self.bytes_max).contains(&text.len());
-        if refused.is_none() && has_length && (self.fits)(text) {
-            return Ok(());
+        match refused.is_none() && has_length && (self.fits)(text) {
+            true => Ok(()),
+            false => Err(self.invalid(text)),
         }
+    }
+
+    fn invalid(&self, text: &str) -> InvalidValue {
+        let refused = text.chars().find(|letter| !(self.allows)(*letter));
         let mut detail = format!("{} must be {}", self.what, self.describe());
         if let Some(refused) = refused {
             let code = u32::from(refused);
             let _ = write!(detail, "; {refused:?} (U+{code:04X}) is not allowed");
         }
-        Err(InvalidValue::new(detail).with_code(self.code))
+        InvalidValue::new(detail).with_code(self.code)
     }
 
     fn describe(&self) -> String {
@@ -90,11 +93,6 @@ fn is_attribute(text: &str) -> bool {
     !name.is_empty() && !name.starts_with(':')
 }
 
-/// At most 128 bits.
-fn is_job_id(text: &str) -> bool {
-    text.len() == JOB_ID_BYTES && text.starts_with(|digit| digit <= '7')
-}
-
 const NAME: TextRule = TextRule {
     what: "a name",
     bytes_min: 1,
@@ -127,6 +125,25 @@ const FREE: TextRule = TextRule {
     allowed: "UTF-8 without control characters",
     code: ProblemCode::InvalidParameter,
 };
+
+/// Gives a type the schema of its rule.
+macro_rules! schema_of_rule {
+    ($name:ident, $schema:literal) => {
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                Self::RULE.schema()
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {
+            fn name() -> std::borrow::Cow<'static, str> {
+                $schema.into()
+            }
+        }
+    };
+}
 
 /// Defines a text that is checked when it is made.
 macro_rules! text_type {
@@ -174,41 +191,56 @@ macro_rules! text_type {
             }
         }
 
-        #[cfg(feature = "openapi")]
-        impl utoipa::PartialSchema for $name {
-            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-                Self::RULE.schema()
-            }
-        }
-
-        #[cfg(feature = "openapi")]
-        impl utoipa::ToSchema for $name {
-            fn name() -> std::borrow::Cow<'static, str> {
-                $schema.into()
-            }
-        }
+        schema_of_rule!($name, $schema);
     };
 }
 
-text_type! {
-    /// The name of a queue: 1 to [`NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
-    QueueNameText, schema "QueueName", rule TextRule { what: "the name of a queue", ..NAME }
+/// Reads and writes a type of the model, which knows itself which texts are valid, as a text.
+macro_rules! text_of_model {
+    ($name:ident, schema $schema:literal, rule $rule:expr) => {
+        impl $name {
+            const RULE: TextRule = $rule;
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidValue;
+
+            fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                text.try_into().map_err(|_| Self::RULE.invalid(text))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(D::Error::custom)
+            }
+        }
+
+        schema_of_rule!($name, $schema);
+    };
 }
 
-text_type! {
-    /// The name of a namespace: 1 to [`NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
-    NamespaceText, schema "Namespace", rule TextRule { what: "the name of a namespace", ..NAME }
-}
+text_of_model! { QueueName, schema "QueueName", rule TextRule { what: "the name of a queue", ..NAME } }
 
-impl From<QueueNameText> for QueueName {
-    fn from(name: QueueNameText) -> Self {
-        Self::checked(name.as_str())
-    }
-}
+text_of_model! { Namespace, schema "Namespace", rule TextRule { what: "the name of a namespace", ..NAME } }
 
-impl From<NamespaceText> for Namespace {
-    fn from(name: NamespaceText) -> Self {
-        Self::checked(name.as_str())
+text_of_model! {
+    JobId, schema "JobId", rule TextRule {
+        what: "the id of a job",
+        bytes_min: JOB_ID_BYTES,
+        bytes_max: JOB_ID_BYTES,
+        pattern: Some("^[0-7][0-9A-HJKMNP-TV-Z]{25}$"),
+        allows: is_of_ids,
+        fits: is_any,
+        allowed: "upper-case Crockford base 32",
+        code: ProblemCode::InvalidParameter,
     }
 }
 
@@ -242,20 +274,6 @@ text_type! {
         bytes_max: SCHEDULE_NAME_BYTES_MAX,
         code: ProblemCode::InvalidParameter,
         ..NAME
-    }
-}
-
-text_type! {
-    /// The id of a job: 26 characters, upper-case Crockford base 32.
-    JobIdText, schema "JobId", rule TextRule {
-        what: "the id of a job",
-        bytes_min: JOB_ID_BYTES,
-        bytes_max: JOB_ID_BYTES,
-        pattern: Some("^[0-7][0-9A-HJKMNP-TV-Z]{25}$"),
-        allows: is_of_ids,
-        fits: is_job_id,
-        allowed: "upper-case Crockford base 32",
-        code: ProblemCode::InvalidParameter,
     }
 }
 
@@ -324,7 +342,7 @@ const SHOWN_KEY_BYTES_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobPath {
     /// Any job.
-    Id(JobIdText),
+    Id(JobId),
     /// A job with a key.
     Key(JobKey),
 }
@@ -360,13 +378,13 @@ impl JobPath {
 fn not_an_id(segment: &str) -> InvalidValue {
     let is_short = segment.len() <= SHOWN_KEY_BYTES_MAX;
     // The wire of lmstfy writes a 1 in front of ids of jobs with attributes.
-    let of_lmstfy = segment.strip_prefix('1').map(str::parse::<JobIdText>);
+    let of_lmstfy = segment.strip_prefix('1').map(str::parse::<JobId>);
     let hint = match (of_lmstfy, segment.parse::<JobKey>()) {
         (Some(Ok(id)), _) => format!("did you mean {id}?"),
         (_, Ok(key)) if is_short => format!("did you mean key:{key}?"),
         _ => "for a job with a key write key:KEY".to_owned(),
     };
-    let what = JobIdText::RULE.describe();
+    let what = JobId::RULE.describe();
     InvalidValue::new(format!("the id of a job must be {what}; {hint}"))
 }
 

@@ -74,21 +74,21 @@ fn success(call: &NativeCall, answer: &Answer) -> Option<RequestOutcome> {
                 CancelAnswer::AlreadyDone { id } => (id, CancelEffect::AlreadyDone),
             };
             NativeAnswer::Cancelled {
-                id: id.into(),
+                id: id.to_string(),
                 effect,
             }
         }
         NativeCall::Change { .. } => {
             let changed: ChangedJob = parsed(answer)?;
             NativeAnswer::Due {
-                id: changed.id.into(),
+                id: changed.id.to_string(),
                 run_at: micros(changed.run_at),
             }
         }
         NativeCall::Promote { .. } => {
             let promoted: PromotedJob = parsed(answer)?;
             NativeAnswer::Due {
-                id: promoted.id.into(),
+                id: promoted.id.to_string(),
                 run_at: micros(promoted.run_at),
             }
         }
@@ -163,7 +163,7 @@ fn reserved_version(job: LeasedJobView, lease: Option<u64>) -> ReservedVersion {
     let lease = lease.unwrap_or_else(|| job_lease(number.unwrap_or_default()));
     ReservedVersion {
         number,
-        id: job.id.into(),
+        id: job.id.to_string(),
         key: job.key.and_then(|key| key_number(key.as_str())),
         queue: queue_number(job.queue.as_str()).unwrap_or(u16::MAX),
         attempt: job.attempt,
@@ -227,7 +227,7 @@ fn settled(action: SettleAction, answer: &Answer) -> Option<Vec<SettleResult>> {
 
 fn shown(details: JobDetails) -> ShownVersion {
     ShownVersion {
-        id: details.id.into(),
+        id: details.id.to_string(),
         state: details.state,
         attempt: details.attempt,
         failures: details.failures,

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_core::IfRunning;
 use tidegate_core::v1::consume::ReserveBody;
-use tidegate_core::v1::values::{DurationMs, PayloadFormat, QueueNameText};
+use tidegate_core::v1::values::{DurationMs, PayloadFormat};
+use tidegate_core::{IfRunning, QueueName};
 
 use super::http_request::{HttpRequest, add_parameter, escaped};
 use super::key_text::key_text;
@@ -51,7 +51,7 @@ pub(super) fn http_request(call: &NativeCall, wait: Duration) -> HttpRequest {
 
 fn reserve(queues: &[u16], lease: Option<u64>, max_jobs: u64, wait: Duration) -> HttpRequest {
     let queue = |queue: &u16| {
-        let name: QueueNameText = queue_name(*queue).parse().expect("the name of a queue");
+        let name: QueueName = queue_name(*queue).parse().expect("the name of a queue");
         name.into()
     };
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);

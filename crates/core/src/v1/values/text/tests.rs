@@ -9,10 +9,9 @@ fn code<T: FromStr<Err = InvalidValue> + fmt::Debug>(text: &str) -> ProblemCode 
 #[test]
 fn names_are_letters_digits_dash_and_underscore() {
     for name in ["a", "-", "_a-Z09", &"x".repeat(NAME_BYTES_MAX)] {
-        assert_eq!(name.parse::<QueueNameText>().unwrap().as_str(), name);
-        assert_eq!(name.parse::<NamespaceText>().unwrap().to_string(), name);
-        let namespace = Namespace::from(name.parse::<NamespaceText>().unwrap());
-        assert_eq!(Namespace::try_from(name), Ok(namespace));
+        assert_eq!(name.parse::<QueueName>().unwrap().as_str(), name);
+        assert_eq!(name.parse::<Namespace>().unwrap().to_string(), name);
+        assert_eq!(Namespace::try_from(name), Ok(name.parse().unwrap()));
         assert_eq!(String::from(name.parse::<PoolText>().unwrap()), name);
     }
     for name in [
@@ -26,12 +25,12 @@ fn names_are_letters_digits_dash_and_underscore() {
         &"x".repeat(NAME_BYTES_MAX + 1),
     ] {
         assert_eq!(
-            code::<QueueNameText>(name),
+            code::<QueueName>(name),
             ProblemCode::InvalidName,
             "{name:?}"
         );
         assert_eq!(
-            code::<NamespaceText>(name),
+            code::<Namespace>(name),
             ProblemCode::InvalidName,
             "{name:?}"
         );
@@ -41,7 +40,7 @@ fn names_are_letters_digits_dash_and_underscore() {
             "{name:?}"
         );
     }
-    let error = "a b".parse::<QueueNameText>().unwrap_err();
+    let error = "a b".parse::<QueueName>().unwrap_err();
     let expected = "the name of a queue must be 1 to 255 bytes of letters, digits, - and _; ' ' (U+0020) is not allowed";
     assert_eq!(error.detail, expected);
 }
@@ -76,7 +75,7 @@ fn ids_are_26_characters_of_upper_case_crockford_base_32() {
         "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
         "00000000000000000000000000",
     ] {
-        assert_eq!(id.parse::<JobIdText>().unwrap().as_str(), id);
+        assert_eq!(id.parse::<JobId>().unwrap().to_string(), id);
     }
     let lower = ID.to_lowercase();
     for id in [
@@ -88,11 +87,7 @@ fn ids_are_26_characters_of_upper_case_crockford_base_32() {
         "8ZZZZZZZZZZZZZZZZZZZZZZZZZ",
         "01KAJ0000000000000000000IL",
     ] {
-        assert_eq!(
-            code::<JobIdText>(id),
-            ProblemCode::InvalidParameter,
-            "{id:?}"
-        );
+        assert_eq!(code::<JobId>(id), ProblemCode::InvalidParameter, "{id:?}");
     }
 }
 
@@ -123,7 +118,7 @@ fn leases_cursors_and_idempotency_keys_are_visible_ascii() {
 fn json_is_checked_too() {
     let key: JobKey = serde_json::from_str("\"order-17\"").unwrap();
     assert_eq!(serde_json::to_string(&key).unwrap(), "\"order-17\"");
-    let error = serde_json::from_str::<QueueNameText>("\"a b\"").unwrap_err();
+    let error = serde_json::from_str::<QueueName>("\"a b\"").unwrap_err();
     assert!(
         error
             .to_string()
