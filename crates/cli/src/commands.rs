@@ -6,8 +6,8 @@ mod schedules;
 use serde_json::json;
 use tidegate::api::keys::CreateKeyBody;
 use tidegate::{
-    Change, Client, IfRunning, JobFilter, JobHandle, JobResult, JobState, Policy, ProblemCode,
-    PurgeState, QueueHandle, Respawn,
+    Change, Client, IfRunning, JobFilter, JobHandle, JobResult, JobState, PolicyChange,
+    ProblemCode, PurgeState, QueueHandle, Respawn,
 };
 
 use crate::arguments::ApiCommand;
@@ -150,9 +150,9 @@ async fn execute_on_queue(client: &Client, command: QueueCommand) -> Executed {
         QueueCommand::Close { queue } => return change_policy(client, &queue, closing(true)).await,
         QueueCommand::Open { queue } => return change_policy(client, &queue, closing(false)).await,
         QueueCommand::MaxRunning { queue, jobs } => {
-            let change = Policy {
+            let change = PolicyChange {
                 max_running: jobs,
-                ..Policy::default()
+                ..PolicyChange::default()
             };
             return change_policy(client, &queue, change).await;
         }
@@ -160,21 +160,21 @@ async fn execute_on_queue(client: &Client, command: QueueCommand) -> Executed {
     Ok(answer?)
 }
 
-fn pausing(paused: bool) -> Policy {
-    Policy {
+fn pausing(paused: bool) -> PolicyChange {
+    PolicyChange {
         paused: paused.into(),
-        ..Policy::default()
+        ..PolicyChange::default()
     }
 }
 
-fn closing(closed: bool) -> Policy {
-    Policy {
+fn closing(closed: bool) -> PolicyChange {
+    PolicyChange {
         closed: closed.into(),
-        ..Policy::default()
+        ..PolicyChange::default()
     }
 }
 
-async fn change_policy(client: &Client, queue: &str, change: Policy) -> Executed {
+async fn change_policy(client: &Client, queue: &str, change: PolicyChange) -> Executed {
     let policy = client.queue(queue)?.set_policy(&change).await?;
     Ok(CommandOutput::answer(&policy)?)
 }

@@ -34,14 +34,15 @@ pub use worker::{
 };
 
 pub use tidegate_core::schedule::{CatchUp, Overlap};
+pub use tidegate_core::v1::FieldChange;
 pub use tidegate_core::v1::job::{ChangeBody as Change, JobDetails, JobFilter};
 pub use tidegate_core::v1::problem::{Applied, Problem, ProblemCode};
 pub use tidegate_core::v1::publish::PublishResult as Outcome;
-pub use tidegate_core::v1::queue::{PolicyBody as Policy, PurgeState, Respawn};
-pub use tidegate_core::v1::retry::RetryPolicyBody as RetryPolicy;
+pub use tidegate_core::v1::queue::{PolicyChange, PurgeState, Respawn};
+pub use tidegate_core::v1::retry::RetryChange;
 pub use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleJob};
 pub use tidegate_core::v1::values::{DurationMs, Timestamp};
 pub use tidegate_core::{
-    Durability, IfExists, IfRunning, JobId, JobState, JobsByState, Namespace, QueueName, Scope,
-    limits, v1 as api,
+    Durability, IfExists, IfRunning, JobId, JobState, JobsByState, Namespace, Policy, QueueName,
+    RetryPolicy, Scope, limits, v1 as api,
 };

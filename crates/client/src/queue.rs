@@ -2,15 +2,14 @@
 
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_core::QueueName;
 use tidegate_core::limits::PAGE_ITEMS_MAX;
 use tidegate_core::v1::job::{ActAnswer, ActBody, JobDetails, JobFilter, JobListPage};
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::queue::{
-    PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, Respawn,
-    RespawnAnswer,
+    PolicyChange, PurgeAnswer, PurgeBody, PurgeState, QueueView, Respawn, RespawnAnswer,
 };
 use tidegate_core::v1::values::{CursorText, JobKey, JobPath, PageSize};
+use tidegate_core::{Policy, QueueName};
 
 use crate::client::Client;
 use crate::cursors::CursorGuard;
@@ -84,7 +83,7 @@ impl QueueHandle {
     ///
     /// # Errors
     /// Those of requests.
-    pub async fn policy(&self) -> Result<PolicyDetails, Error> {
+    pub async fn policy(&self) -> Result<Policy, Error> {
         self.send(HttpCall::get(self.path("/policy"))).await?.json()
     }
 
@@ -93,7 +92,7 @@ impl QueueHandle {
     ///
     /// # Errors
     /// Those of requests.
-    pub async fn set_policy(&self, change: &PolicyBody) -> Result<PolicyDetails, Error> {
+    pub async fn set_policy(&self, change: &PolicyChange) -> Result<Policy, Error> {
         let call = HttpCall::json(Method::PATCH, self.path("/policy"), change)?;
         self.send(call).await?.json()
     }

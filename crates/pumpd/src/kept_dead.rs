@@ -84,7 +84,7 @@ async fn delete_once(store: &Store, kept: &mut KeptDead) -> Result<u64, StoreErr
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::QueuePolicy;
+    use tidegate_core::Policy;
 
     use super::*;
 
@@ -92,9 +92,9 @@ mod tests {
     fn only_queues_that_do_not_keep_dead_jobs_for_ever_are_checked() {
         let queue = |name: &str| QueueKey::try_from(name).unwrap();
         let keeping = |keep_dead_ms| StoredPolicy {
-            policy: QueuePolicy {
+            policy: Policy {
                 keep_dead_ms,
-                ..QueuePolicy::default()
+                ..Policy::default()
             },
             ..StoredPolicy::default()
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Namespace, QueueKey, QueuePolicy};
+use tidegate_core::{Namespace, Policy, QueueKey};
 use tidegate_store::{AuditFinding, PolicySetOutcome, RelayKey, Store, TableSetOutcome};
 use tidegate_testkit::consistency;
 use tokio::time::sleep;
@@ -24,9 +24,9 @@ async fn publish_to(f: &StoreFixture, queue: &str) {
 
 async fn set_policy(f: &StoreFixture, queue: &str) {
     let queue = QueueKey::try_from(queue).unwrap();
-    let policy = QueuePolicy {
+    let policy = Policy {
         max_jobs: Some(5),
-        ..QueuePolicy::default()
+        ..Policy::default()
     };
     let set = f.store.policies().set(&queue, &policy, None).await;
     assert!(matches!(set.unwrap(), PolicySetOutcome::Done(_)));
@@ -188,7 +188,7 @@ async fn a_count_of_a_namespace_that_is_no_number_fails_no_call() {
     set_relay(&f.store, "shop", "c", "").await;
     let queue = QueueKey::try_from("shop/c").unwrap();
     let set = f.store.policies();
-    let reset = set.set(&queue, &QueuePolicy::default(), None).await;
+    let reset = set.set(&queue, &Policy::default(), None).await;
     assert!(matches!(reset.unwrap(), PolicySetOutcome::Done(_)));
     let (_, found) = audit(&f, true).await;
     assert!(

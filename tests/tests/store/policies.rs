@@ -3,7 +3,7 @@
 mod max_jobs;
 mod readers;
 
-use tidegate_core::{Pause, QueueKey, QueuePolicy};
+use tidegate_core::{Policy, QueueKey};
 use tidegate_store::{Policies, PolicySetOutcome, StoredPolicy, TableRevision};
 
 use crate::fixture::{all_queues, fixture, fixture_on_cluster, job};
@@ -12,14 +12,14 @@ fn queue(number: usize) -> QueueKey {
     QueueKey::try_from(format!("shop/q{number}").as_str()).unwrap()
 }
 
-fn limited(max_jobs: u64) -> QueuePolicy {
-    QueuePolicy {
+fn limited(max_jobs: u64) -> Policy {
+    Policy {
         max_jobs: Some(max_jobs),
-        ..QueuePolicy::default()
+        ..Policy::default()
     }
 }
 
-async fn set(policies: &Policies, queue: &QueueKey, policy: &QueuePolicy) -> TableRevision {
+async fn set(policies: &Policies, queue: &QueueKey, policy: &Policy) -> TableRevision {
     match policies.set(queue, policy, None).await.unwrap() {
         PolicySetOutcome::Done(revision) => revision,
         PolicySetOutcome::VersionMismatch(_) => panic!("no revision was expected"),
@@ -60,7 +60,7 @@ async fn a_policy_is_set_compared_and_removed() {
         assert!(second > first);
         // A policy that equals the defaults is removed; then only "no policy" is its revision.
         let removed = policies
-            .set(&f.queue, &QueuePolicy::default(), Some(second))
+            .set(&f.queue, &Policy::default(), Some(second))
             .await;
         assert_eq!(removed.unwrap(), PolicySetOutcome::Done(none));
         assert_eq!(
@@ -146,9 +146,9 @@ async fn a_queue_is_paused_at_maxmemory() {
         .exec(&mut f.connection())
         .unwrap();
     assert!(f.store.publish(&f.queue, &[job("a")], None).await.is_err());
-    let paused = QueuePolicy {
-        pause: Pause::UntilResumed,
-        ..QueuePolicy::default()
+    let paused = Policy {
+        paused: true,
+        ..Policy::default()
     };
     let policies = f.store.policies();
     set(&policies, &f.queue, &paused).await;

@@ -5,12 +5,12 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate_core::InvalidName;
+use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_engine::PolicyChangeError;
 use tidegate_engine::{CreateKeyError, EngineError};
 use tidegate_store::{NamespaceFull, StoreError};
 
 use super::limiter::LimitBody;
-use super::policy_body::BadPolicyBody;
 use crate::http::etag::NotAnETag;
 use crate::http::json;
 
@@ -66,9 +66,12 @@ pub(super) enum AdminError {
     /// `cursor` or `limit` of a list is invalid.
     #[error("{0}")]
     BadPage(&'static str),
+    /// The body of a policy did not arrive, or is too long.
+    #[error("the body should be a JSON object with fields of a policy")]
+    NotAPolicy,
     /// The body is no policy.
-    #[error(transparent)]
-    PolicyBody(#[from] BadPolicyBody),
+    #[error("{0}")]
+    InvalidPolicy(InvalidRequest),
     /// The body has no reports about relays.
     #[error("the body should be an object with process and items: the reports about relays")]
     NotReports,
@@ -157,12 +160,18 @@ impl From<NotAnETag> for AdminError {
     }
 }
 
-impl From<PolicyChangeError<BadPolicyBody>> for AdminError {
-    fn from(error: PolicyChangeError<BadPolicyBody>) -> Self {
+impl From<InvalidRequest> for AdminError {
+    fn from(invalid: InvalidRequest) -> Self {
+        Self::InvalidPolicy(invalid)
+    }
+}
+
+impl From<PolicyChangeError<InvalidRequest>> for AdminError {
+    fn from(error: PolicyChangeError<InvalidRequest>) -> Self {
         match error {
             PolicyChangeError::VersionMismatch => Self::PolicyChanged,
             PolicyChangeError::Unreadable { text } => Self::PolicyUnreadable { text },
-            PolicyChangeError::Rejected(body) => body.into(),
+            PolicyChangeError::Rejected(invalid) => invalid.into(),
             PolicyChangeError::Store(error) => error.into(),
         }
     }

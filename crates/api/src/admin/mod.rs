@@ -10,7 +10,6 @@ mod lanes;
 mod limiter;
 mod limits;
 mod policies;
-mod policy_body;
 mod profiles;
 mod queue_path;
 mod relays;

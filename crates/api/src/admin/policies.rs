@@ -12,12 +12,14 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
-use tidegate_core::{QueueKey, QueuePolicy};
+use tidegate_core::limits::ConfigurableLimits;
+use tidegate_core::v1::input::read_body;
+use tidegate_core::v1::queue::PolicyChange;
+use tidegate_core::{Policy, QueueKey};
 use tidegate_engine::PolicyTable;
 use tidegate_store::{PolicySetOutcome, StoredPolicy, TableRevision};
 
 use super::error::AdminError;
-use super::policy_body::{BadPolicyBody, PolicyView, merge};
 use super::queue_path::{parse_queue_key, pool};
 use crate::app::App;
 use crate::http::etag::{self, if_match};
@@ -39,7 +41,7 @@ struct PolicyList {
 struct PolicyItem {
     namespace: String,
     queue: String,
-    policy: PolicyView,
+    policy: Policy,
     /// The stored text, if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<String>,
@@ -62,7 +64,7 @@ pub(super) async fn list(
     let items = stored.into_iter().map(|(queue, stored)| PolicyItem {
         namespace: queue.namespace.to_string(),
         queue: queue.queue.to_string(),
-        policy: PolicyView::from(&stored.policy),
+        policy: stored.policy,
         unreadable: stored.unreadable,
     });
     let list = PolicyList {
@@ -90,7 +92,7 @@ pub(super) async fn set(
     body: Body,
 ) -> Result<Response<Body>, AdminError> {
     let queue = parse_queue_key(&namespace, &queue)?;
-    let policy = merge(QueuePolicy::default(), &read(&app, body).await?)?;
+    let policy = read(&app, body).await?.apply_to(&Policy::default())?;
     let expected = if_match(&headers)?;
     replace(&pool(&app, &query)?.policies, &queue, &policy, expected).await
 }
@@ -103,7 +105,7 @@ pub(super) async fn delete(
 ) -> Result<Response<Body>, AdminError> {
     let queue = parse_queue_key(&namespace, &queue)?;
     let expected = if_match(&headers)?;
-    let default = QueuePolicy::default();
+    let default = Policy::default();
     replace(&pool(&app, &query)?.policies, &queue, &default, expected).await
 }
 
@@ -116,10 +118,10 @@ pub(super) async fn patch(
     body: Body,
 ) -> Result<Response<Body>, AdminError> {
     let queue = parse_queue_key(&namespace, &queue)?;
-    let body = read(&app, body).await?;
+    let change = read(&app, body).await?;
     let expected = if_match(&headers)?;
     let table = &pool(&app, &query)?.policies;
-    let changed = table.change(&queue, expected, |policy| merge(policy, &body));
+    let changed = table.change(&queue, expected, |policy| change.apply_to(&policy));
     let (policy, revision) = changed.await?;
     tracing::info!(%queue, %policy, %revision, "changed the policy of a queue");
     Ok(answer(&policy, revision))
@@ -128,7 +130,7 @@ pub(super) async fn patch(
 async fn replace(
     table: &PolicyTable,
     queue: &QueueKey,
-    policy: &QueuePolicy,
+    policy: &Policy,
     expected: Option<TableRevision>,
 ) -> Result<Response<Body>, AdminError> {
     match table.set(queue, policy, expected).await? {
@@ -140,16 +142,16 @@ async fn replace(
     }
 }
 
-fn answer(policy: &QueuePolicy, revision: TableRevision) -> Response<Body> {
-    let mut response = json::answer(StatusCode::OK, &PolicyView::from(policy));
+fn answer(policy: &Policy, revision: TableRevision) -> Response<Body> {
+    let mut response = json::answer(StatusCode::OK, policy);
     etag::set(response.headers_mut(), revision);
     response
 }
 
-async fn read(app: &App, body: Body) -> Result<Vec<u8>, AdminError> {
+async fn read(app: &App, body: Body) -> Result<PolicyChange, AdminError> {
     let body = app.job_body.up_to(BODY_BYTES_MAX).read(body).await;
-    let body = body.map_err(|_| BadPolicyBody::NotAnObject)?;
-    Ok(body.bytes.to_vec())
+    let body = body.map_err(|_| AdminError::NotAPolicy)?;
+    Ok(read_body(&body.bytes, &ConfigurableLimits::default())?)
 }
 
 fn readable(stored: StoredPolicy) -> Result<StoredPolicy, AdminError> {

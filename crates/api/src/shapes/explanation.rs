@@ -2,7 +2,7 @@
 
 use tidegate_core::v1::job::{DeadReason, FactCode, JobCause, JobExplanation, JobFact};
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{Job, JobState, Pause, QueueKey, QueuePolicy};
+use tidegate_core::{Job, JobState, Policy, QueueKey};
 use tidegate_engine::{EngineError, JobHolder, Pool};
 use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
 
@@ -72,7 +72,7 @@ struct Situation {
     /// Jobs of its queue that workers hold. `found.leased` are those of its lane.
     leased: u64,
     failures: Vec<LoggedFailure>,
-    policy: QueuePolicy,
+    policy: Policy,
     is_paused: bool,
     /// In its lane.
     max_running: Option<u64>,
@@ -139,9 +139,9 @@ impl Situation {
                 "It was due {}, but no pump runs: start tidegate-pumpd, or look into its log.",
                 due()
             ),
-            JobCause::Paused => match self.policy.pause {
-                Pause::Until(end_ms) => format!("Its queue is paused; that {} {}.", self.ends_or_ended(end_ms), self.relative(end_ms)),
-                Pause::No | Pause::UntilResumed => "Its queue is paused: resume it in its policy.".to_owned(),
+            JobCause::Paused => match self.policy.paused_until.map(Timestamp::as_ms) {
+                Some(end_ms) => format!("Its queue is paused; that {} {}.", self.ends_or_ended(end_ms), self.relative(end_ms)),
+                None => "Its queue is paused: resume it in its policy.".to_owned(),
             },
             JobCause::RunningLimit => format!(
                 "{} has {} of {} jobs running: it is delivered after one of them ends, or when max_running in its policy is raised.",

@@ -4,7 +4,6 @@ mod content;
 mod duration;
 mod explanation;
 mod job;
-mod policy;
 mod queue;
 mod selection;
 
@@ -12,6 +11,5 @@ pub(crate) use content::{attributes_of, content_type_of, key_of, payload_of, sto
 pub(crate) use duration::duration_text;
 pub(crate) use explanation::{OVERDUE_MS, explain};
 pub(crate) use job::{details, has_result, listed_details, stored_change};
-pub(crate) use policy::{policy_details, stored_delays, stored_policy};
 pub(crate) use queue::queue_view;
 pub(crate) use selection::{act_criteria, list_criteria, stored_act};

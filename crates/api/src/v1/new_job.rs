@@ -1,13 +1,15 @@
 //! Jobs to be published, made from the options of a request.
 
 use tidegate_core::v1::publish::{DueTime, JobOptions};
-use tidegate_core::v1::retry::{RetryDetails, RetryPolicyBody};
+use tidegate_core::v1::retry::RetryChange;
 use tidegate_core::v1::values::{JobAttributes, JobPayload};
-use tidegate_core::{KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays};
+use tidegate_core::{
+    KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays, RetryPolicy,
+};
 use tidegate_store::{IdempotentRequest, PublishJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::shapes::{stored_attributes, stored_delays};
+use crate::shapes::stored_attributes;
 
 /// The job that a request publishes.
 pub(super) fn publish_job(
@@ -70,12 +72,12 @@ pub(super) fn new_job(
 }
 
 /// The delays of a job that has its own.
-fn retry_delays(retry: &RetryPolicyBody) -> Option<RetryDelays> {
-    if !retry.has_delays() && retry.jitter.is_none() {
+fn retry_delays(retry: &RetryChange) -> Option<RetryDelays> {
+    if !retry.has_delays() && retry.jitter.is_kept() {
         return None;
     }
-    let complete = retry.complete(&RetryDetails::default()).ok()?;
-    Some(stored_delays(&complete))
+    let complete = retry.apply_to(&RetryPolicy::default()).ok()?;
+    Some(complete.delays)
 }
 
 /// A hash of all that a request asks for, except for its idempotency key.

@@ -2,9 +2,9 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_core::QueuePolicy;
+use tidegate_core::Policy;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
-use tidegate_core::v1::queue::{PolicyBody, PolicyDetails};
+use tidegate_core::v1::queue::PolicyChange;
 use tidegate_engine::{EngineError, PolicyChangeError};
 use tidegate_store::{PolicySetOutcome, TableRevision};
 
@@ -12,7 +12,6 @@ use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::etag::{self, NotAnETag, if_match};
-use crate::shapes::{policy_details, stored_policy};
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
@@ -38,10 +37,10 @@ async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Bo
     request.without_query()?;
     let queue = request.queue()?;
     let expected = if_match(&request.headers)?;
-    let body: PolicyBody = request.read_json().await?;
+    let body: PolicyChange = request.read_json().await?;
     let table = &request.pool().policies;
     if replaces {
-        let new = stored_policy(&body.apply_to(&PolicyDetails::default())?)?;
+        let new = body.apply_to(&Policy::default())?;
         return match table.set(&queue, &new, expected).await {
             Ok(PolicySetOutcome::Done(revision)) => Ok(answer(&new, revision)),
             Ok(PolicySetOutcome::VersionMismatch(_)) => {
@@ -50,7 +49,7 @@ async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Bo
             Err(error) => Err(EngineError::from(error).into()),
         };
     }
-    let merge = |stored: QueuePolicy| stored_policy(&body.apply_to(&policy_details(&stored))?);
+    let merge = |stored: Policy| body.apply_to(&stored);
     let changed = table.change(&queue, expected, merge).await;
     let (policy, revision) = changed.map_err(|error| match error {
         PolicyChangeError::VersionMismatch => NativeError::of(ProblemCode::VersionMismatch),
@@ -68,8 +67,8 @@ fn unreadable(text: &str) -> NativeError {
     NativeError::new(ProblemCode::PolicyUnreadable, detail)
 }
 
-fn answer(policy: &QueuePolicy, revision: TableRevision) -> Response<Body> {
-    let mut response = json_answer(StatusCode::OK, &policy_details(policy));
+fn answer(policy: &Policy, revision: TableRevision) -> Response<Body> {
+    let mut response = json_answer(StatusCode::OK, policy);
     etag::set(response.headers_mut(), revision);
     response
 }

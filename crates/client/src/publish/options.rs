@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::JobOptions;
-use tidegate_core::v1::retry::RetryPolicyBody;
+use tidegate_core::v1::retry::RetryChange;
 use tidegate_core::v1::values::{MaxAttempts, MaxDeliveries, Timestamp};
 use tidegate_core::{Durability, IfExists};
 
@@ -69,7 +69,7 @@ publish_options! {
         Ok(())
     };
     /// Sets when failed attempts are repeated. Default: as in the policy of the queue.
-    retry(policy: RetryPolicyBody) |policy| move |it: &mut JobOptions| {
+    retry(policy: RetryChange) |policy| move |it: &mut JobOptions| {
         it.retry = Some(policy);
         Ok(())
     };

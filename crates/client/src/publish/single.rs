@@ -170,7 +170,8 @@ fn append_query(
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::v1::retry::RetryPolicyBody;
+    use tidegate_core::v1::retry::RetryChange;
+    use tidegate_core::v1::values::DurationMs;
     use tidegate_core::{Durability, IfExists};
 
     use super::*;
@@ -185,9 +186,9 @@ mod tests {
 
     #[test]
     fn options_are_in_the_query_and_attributes_in_headers() {
-        let retry = RetryPolicyBody {
-            every: Some("5s".parse().unwrap()),
-            ..RetryPolicyBody::default()
+        let retry = RetryChange {
+            every: "5s".parse::<DurationMs>().unwrap().into(),
+            ..RetryChange::default()
         };
         let publish = client()
             .publish_raw("q", "x", "text/plain")

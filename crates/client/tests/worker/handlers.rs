@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidegate::api::job::DeadReason;
 use tidegate::{
-    Client, Data, Fail, Job, JobDetails, JobHandle, JobState, Policy, Task, Timestamp, Worker,
+    Client, Data, Fail, Job, JobDetails, JobHandle, JobState, PolicyChange, Task, Timestamp, Worker,
 };
 use tidegate_testkit::eventually;
 use tower::timeout::TimeoutLayer;
@@ -74,13 +74,13 @@ async fn shown(job: &JobHandle, is_as_expected: impl Fn(&JobDetails) -> bool) ->
 }
 
 async fn retry_after_an_hour(client: &Client) {
-    let change = Policy {
-        retry: tidegate::api::FieldChange::Set(tidegate::api::queue::RetryChange {
+    let change = PolicyChange {
+        retry: tidegate::FieldChange::Set(tidegate::RetryChange {
             every: "1h".parse::<tidegate::DurationMs>().unwrap().into(),
             ..Default::default()
         }),
         retain: "10m".parse::<tidegate::DurationMs>().unwrap().into(),
-        ..Policy::default()
+        ..PolicyChange::default()
     };
     client
         .queue("work")

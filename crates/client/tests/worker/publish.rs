@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidegate::{
     BatchJob, CancelResult, Change, Client, Durability, IfExists, IfRunning, JobState, Outcome,
-    Policy, ProblemCode, PurgeState, Respawn, RetryPolicy, Task,
+    PolicyChange, ProblemCode, PurgeState, Respawn, RetryChange, Task,
 };
 
 use crate::fixture::{SERVER, clients};
@@ -29,9 +29,9 @@ const fn order(order: u64) -> OrderToClose {
 async fn each_option_reaches_the_job() {
     let stack = SERVER.acquire().await;
     let (client, native) = clients(&stack, "publish-options").await;
-    let retry = RetryPolicy {
-        every: Some("5s".parse().unwrap()),
-        ..RetryPolicy::default()
+    let retry = RetryChange {
+        every: "5s".parse::<tidegate::DurationMs>().unwrap().into(),
+        ..RetryChange::default()
     };
     let job = client
         .publish(order(17))
@@ -200,13 +200,13 @@ async fn a_queue_is_shown_changed_respawned_and_purged() {
     let stack = SERVER.acquire().await;
     let (client, native) = clients(&stack, "publish-queue").await;
     let queue = client.queue("q").unwrap();
-    let change = Policy {
+    let change = PolicyChange {
         lease: "9s".parse::<tidegate::DurationMs>().unwrap().into(),
-        ..Policy::default()
+        ..PolicyChange::default()
     };
     let policy = queue.set_policy(&change).await.unwrap();
     assert_eq!(
-        (policy.lease.as_ms(), queue.policy().await.unwrap()),
+        (policy.lease_ms, queue.policy().await.unwrap()),
         (9_000, policy)
     );
     client.publish_raw("q", "x", "text/plain").await.unwrap();

@@ -17,8 +17,7 @@ use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::v1::problem::Problem;
 use crate::v1::publish::{BatchAnswer, BatchBody, JobOptions};
 use crate::v1::queue::{
-    DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, Respawn,
-    RespawnAnswer,
+    DeletedQueue, PolicyChange, PurgeAnswer, PurgeBody, QueueListPage, Respawn, RespawnAnswer,
 };
 use crate::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use crate::v1::schedule::{
@@ -26,7 +25,7 @@ use crate::v1::schedule::{
 };
 use crate::v1::values::{PageSize, RunCount};
 use crate::v1::workers::WorkerListPage;
-use crate::{IfRunning, Namespace};
+use crate::{IfRunning, Namespace, Policy};
 
 pub(crate) use kinds::{one_of_kinds, with_kind};
 pub(crate) use values::{AnswerDuration, AnswerTimestamp, text_schema};
@@ -58,13 +57,13 @@ pub(crate) use values::{AnswerDuration, AnswerTimestamp, text_schema};
     KeyPage,
     Namespace,
     PageSize,
-    PolicyBody,
+    PolicyChange,
     Problem,
     PromotedJob,
     PurgeAnswer,
     PurgeBody,
     QueueListPage,
-    PolicyDetails,
+    Policy,
     RelayConfig,
     RelayDetails,
     RelayListPage,

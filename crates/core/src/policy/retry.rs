@@ -1,11 +1,14 @@
 //! The retry policy: delays and a number of attempts.
 
+use serde::{Deserialize, Serialize};
+
 use super::bounds::{InvalidPolicy, within};
 use crate::extension::{RetryDelays, RetrySteps};
 use crate::limits::{ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RETRY_FACTOR_MAX};
 
-/// When failed jobs are retried, and how often.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// When failed jobs are retried, and how often. As JSON, delays, jitter and attempts are fields of one object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RetryFields", into = "RetryFields")]
 pub struct RetryPolicy {
     /// The delays. Default: 1 s, doubled each time, up to 1 h, with a jitter of 100 thousandths.
     pub delays: RetryDelays,
@@ -26,6 +29,97 @@ impl Default for RetryPolicy {
             },
             max_attempts: 10,
         }
+    }
+}
+
+/// A complete retry policy. Either `delays_ms` lists the delays, or `first_ms`, `factor` and `max_ms` say how they grow.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+struct RetryFields {
+    /// After how many failed attempts a job is dead.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::v1::values::MaxAttempts))]
+    max_attempts: u16,
+    /// The delays before each retry, 1 to 16; the last one repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::openapi::AnswerDuration>>))]
+    delays_ms: Option<Vec<u64>>,
+    /// The delay before the first retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>))]
+    first_ms: Option<u64>,
+    /// By what each delay is multiplied to obtain the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    factor: Option<f64>,
+    /// The longest delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>))]
+    max_ms: Option<u64>,
+    /// The random part of each delay, from 0 to 1.
+    jitter: f64,
+}
+
+impl From<RetryPolicy> for RetryFields {
+    fn from(policy: RetryPolicy) -> Self {
+        let mut fields = Self {
+            max_attempts: policy.max_attempts,
+            delays_ms: None,
+            first_ms: None,
+            factor: None,
+            max_ms: None,
+            jitter: f64::from(policy.delays.jitter_permille) / 1000.0,
+        };
+        match policy.delays.steps {
+            RetrySteps::Listed(delays) => fields.delays_ms = Some(delays),
+            RetrySteps::Growing {
+                first_ms,
+                factor,
+                max_ms,
+            } => {
+                fields.first_ms = Some(first_ms);
+                fields.factor = Some(factor);
+                fields.max_ms = Some(max_ms);
+            }
+        }
+        fields
+    }
+}
+
+impl From<RetryFields> for RetryPolicy {
+    fn from(fields: RetryFields) -> Self {
+        let steps = match fields.delays_ms {
+            Some(delays) => RetrySteps::Listed(delays),
+            None => RetrySteps::Growing {
+                first_ms: fields.first_ms.unwrap_or_default(),
+                factor: fields.factor.unwrap_or(1.0),
+                max_ms: fields.max_ms.unwrap_or_default(),
+            },
+        };
+        Self {
+            delays: RetryDelays {
+                steps,
+                jitter_permille: (fields.jitter * 1000.0).round() as u16,
+            },
+            max_attempts: fields.max_attempts,
+        }
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for RetryPolicy {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        RetryFields::schema()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for RetryPolicy {
+    fn schemas(
+        schemas: &mut Vec<(
+            String,
+            utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>,
+        )>,
+    ) {
+        RetryFields::schemas(schemas);
     }
 }
 

@@ -4,8 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::queue_policy::{Pause, QueuePolicy};
+use super::fields::Policy;
 use crate::extension::RetrySteps;
+use crate::v1::values::Timestamp;
 
 /// The version of the text. It changes when a field gets another meaning. A new field needs none: a process that does not know a
 /// field cannot read the policy, and applies no part of it.
@@ -17,7 +18,7 @@ const VERSION: &str = "1";
 pub struct UnreadablePolicy;
 
 /// The fields that differ from the defaults, with the version in front of them.
-impl fmt::Display for QueuePolicy {
+impl fmt::Display for Policy {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default();
         out.write_str(VERSION)?;
@@ -38,10 +39,10 @@ impl fmt::Display for QueuePolicy {
         if retry.delays.steps != of_default.delays.steps {
             write_steps(out, &retry.delays.steps)?;
         }
-        match self.pause {
-            Pause::No => {}
-            Pause::UntilResumed => out.write_str(" paused")?,
-            Pause::Until(end_ms) => write!(out, " paused_until={end_ms}")?,
+        match (self.paused, self.paused_until) {
+            (false, _) => {}
+            (true, None) => out.write_str(" paused")?,
+            (true, Some(end)) => write!(out, " paused_until={}", end.as_ms())?,
         }
         if self.closed {
             out.write_str(" closed")?;
@@ -74,7 +75,7 @@ fn write_steps(out: &mut fmt::Formatter<'_>, steps: &RetrySteps) -> fmt::Result 
 }
 
 /// Reads the text that [`fmt::Display`] writes.
-impl FromStr for QueuePolicy {
+impl FromStr for Policy {
     type Err = UnreadablePolicy;
 
     fn from_str(text: &str) -> Result<Self, UnreadablePolicy> {
@@ -95,10 +96,10 @@ impl FromStr for QueuePolicy {
     }
 }
 
-impl QueuePolicy {
+impl Policy {
     fn read_field(&mut self, word: &str) -> Option<()> {
         match word.split_once('=') {
-            None if word == "paused" => self.pause = Pause::UntilResumed,
+            None if word == "paused" => self.paused = true,
             None if word == "closed" => self.closed = true,
             Some(("lease_ms", value)) => self.lease_ms = value.parse().ok()?,
             Some(("retain_ms", value)) => self.retain_ms = value.parse().ok()?,
@@ -120,7 +121,10 @@ impl QueuePolicy {
                     max_ms: max.parse().ok()?,
                 };
             }
-            Some(("paused_until", value)) => self.pause = Pause::Until(value.parse().ok()?),
+            Some(("paused_until", value)) => {
+                self.paused = true;
+                self.paused_until = Some(Timestamp::saturating(value.parse().ok()?));
+            }
             Some(("max_jobs", value)) => self.max_jobs = Some(value.parse().ok()?),
             Some(("max_running", value)) => self.max_running = Some(value.parse().ok()?),
             Some(("keep_dead_ms", value)) => self.keep_dead_ms = Some(value.parse().ok()?),
@@ -152,7 +156,7 @@ mod tests {
         ]
     }
 
-    fn policies() -> impl Strategy<Value = QueuePolicy> {
+    fn policies() -> impl Strategy<Value = Policy> {
         let retry = (steps(), 0..=1000u16, 1..=4095u16);
         let retry = retry.prop_map(|(steps, jitter_permille, max_attempts)| RetryPolicy {
             delays: RetryDelays {
@@ -163,9 +167,9 @@ mod tests {
         });
         let retry = prop_oneof![Just(RetryPolicy::default()), retry];
         let pause = prop_oneof![
-            Just(Pause::No),
-            Just(Pause::UntilResumed),
-            (1..1u64 << 44).prop_map(Pause::Until)
+            Just((false, None)),
+            Just((true, None)),
+            (1..1u64 << 44).prop_map(|end_ms| (true, Some(Timestamp::saturating(end_ms))))
         ];
         let lease_ms = prop_oneof![Just(60_000), 100..=LEASE_MS_MAX];
         let retain_ms = prop_oneof![Just(0), 0..=RETAIN_MS_MAX];
@@ -182,12 +186,21 @@ mod tests {
             keep_dead_ms,
         );
         all.prop_map(
-            |(lease_ms, retry, retain_ms, pause, closed, (max_jobs, max_running), keep_dead_ms)| {
-                QueuePolicy {
+            |(
+                lease_ms,
+                retry,
+                retain_ms,
+                (paused, paused_until),
+                closed,
+                (max_jobs, max_running),
+                keep_dead_ms,
+            )| {
+                Policy {
                     lease_ms,
                     retry,
                     retain_ms,
-                    pause,
+                    paused,
+                    paused_until,
                     closed,
                     max_jobs,
                     max_running,
@@ -211,7 +224,7 @@ mod tests {
             let at = at.index(text.len());
             text[at] = byte;
             let text = String::from_utf8(text).unwrap();
-            if let Ok(read) = text.parse::<QueuePolicy>() {
+            if let Ok(read) = text.parse::<Policy>() {
                 prop_assert_eq!(read.to_string(), text);
                 prop_assert_eq!(read.check(), Ok(()));
             }
@@ -220,9 +233,9 @@ mod tests {
 
     #[test]
     fn only_what_differs_from_the_defaults_is_in_the_text() {
-        assert_eq!(QueuePolicy::default().to_string(), "1");
+        assert_eq!(Policy::default().to_string(), "1");
         let text = "1 lease_ms=30000 delays_ms=1000,5000 paused max_jobs=1000";
-        let policy: QueuePolicy = text.parse().unwrap();
+        let policy: Policy = text.parse().unwrap();
         assert_eq!(
             policy.retry.delays.steps,
             RetrySteps::Listed(vec![1000, 5000])
@@ -259,7 +272,7 @@ mod tests {
             "1 growing=1000,2",
             "paused",
         ] {
-            assert_eq!(text.parse::<QueuePolicy>(), Err(UnreadablePolicy), "{text}");
+            assert_eq!(text.parse::<Policy>(), Err(UnreadablePolicy), "{text}");
         }
     }
 }

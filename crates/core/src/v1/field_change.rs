@@ -30,6 +30,24 @@ impl<T> FieldChange<T> {
         }
     }
 
+    /// The change with another value.
+    #[must_use]
+    pub fn map<U>(&self, value: impl FnOnce(&T) -> U) -> FieldChange<U> {
+        match self {
+            Self::Keep => FieldChange::Keep,
+            Self::Reset => FieldChange::Reset,
+            Self::Set(it) => FieldChange::Set(value(it)),
+        }
+    }
+
+    /// The change where `null` changes nothing.
+    pub(crate) fn unless_reset(self) -> Self {
+        match self {
+            Self::Reset => Self::Keep,
+            other => other,
+        }
+    }
+
     /// The field after the change.
     #[must_use]
     pub fn apply(self, current: T, default: T) -> T {

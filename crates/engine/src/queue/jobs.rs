@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{IfRunning, Job, JobId, QueueKey, QueuePolicy};
+use tidegate_core::{IfRunning, Job, JobId, Policy, QueueKey};
 use tidegate_store::{
     CancelOutcome, ChangeOutcome, JobChange, JobReference, JobSurroundings, LoggedFailure,
     PeekedJob, PromoteOutcome,
@@ -16,7 +16,7 @@ use crate::queue::lanes::running_share_of;
 impl Pool {
     /// The policy of a queue, as this process knows it.
     #[must_use]
-    pub fn policy(&self, queue: &QueueKey) -> QueuePolicy {
+    pub fn policy(&self, queue: &QueueKey) -> Policy {
         self.target
             .as_deref()
             .unwrap_or(self)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use futures_util::future::try_join_all;
-use tidegate_core::{JobsByState, Namespace, QueueKey, QueueName, QueuePolicy};
+use tidegate_core::{JobsByState, Namespace, Policy, QueueKey, QueueName};
 use tidegate_store::{InvalidPosition, ListedQueue, QueuePosition, StoreError};
 
 use super::job_list::read_number;
@@ -176,7 +176,7 @@ impl Pool {
             return Ok(DeleteQueueOutcome::NotEmpty);
         }
         for pool in self.with_target() {
-            let none = QueuePolicy::default();
+            let none = Policy::default();
             let _ = pool.policies.set(queue, &none, None).await?;
         }
         Ok(DeleteQueueOutcome::Deleted)

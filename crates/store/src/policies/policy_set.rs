@@ -1,6 +1,6 @@
 //! Setting the policy of a queue.
 
-use tidegate_core::{QueueKey, QueuePolicy, keys};
+use tidegate_core::{Policy, QueueKey, keys};
 
 use super::table::{PAGE, Policies};
 use crate::error::StoreError;
@@ -35,12 +35,12 @@ impl Policies {
     pub async fn set(
         &self,
         queue: &QueueKey,
-        policy: &QueuePolicy,
+        policy: &Policy,
         expected: Option<TableRevision>,
     ) -> Result<PolicySetOutcome, StoreError> {
         let invalid = |error| StoreError::corrupt(format!("invalid policy of {queue}: {error}"));
         policy.check().map_err(invalid)?;
-        let text = match *policy == QueuePolicy::default() {
+        let text = match *policy == Policy::default() {
             true => String::new(),
             false => policy.to_string(),
         };

@@ -1,6 +1,6 @@
 //! An entry of the table of policies.
 
-use tidegate_core::QueuePolicy;
+use tidegate_core::Policy;
 
 use crate::table_revision::TableRevision;
 
@@ -8,7 +8,7 @@ use crate::table_revision::TableRevision;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredPolicy {
     /// The policy in effect: the defaults if none is stored, or if the stored one cannot be read.
-    pub policy: QueuePolicy,
+    pub policy: Policy,
     /// The revision of the stored policy; 0 if none is stored, or if it cannot be read.
     pub revision: TableRevision,
     /// The text of a stored policy that cannot be read.

@@ -138,7 +138,7 @@ async fn an_awaited_job_is_kept_with_its_result_and_each_end_is_notified() {
         then: AfterFailure::Bury,
         error: "no".to_owned(),
     };
-    let retry = tidegate_core::QueuePolicy::default().retry;
+    let retry = tidegate_core::Policy::default().retry;
     let failed = [failed];
     f.store.fail_all(&f.queue, &failed, &retry).await.unwrap();
     assert_eq!(next_end(&mut doorbells).await, id.number());

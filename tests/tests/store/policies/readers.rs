@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tidegate_core::{QueueKey, QueuePolicy};
+use tidegate_core::{Policy, QueueKey};
 use tidegate_store::{
     Policies, PolicyChanges, PolicySetOutcome, Store, StoreConfig, StoredPolicy, TableRevision,
 };
@@ -72,14 +72,14 @@ async fn readers_read_only_what_has_changed() {
     set(&policies, &queue(3), &limited(2)).await;
     set(&policies, &queue(4), &limited(3)).await;
     set(&policies, &queue(3), &limited(4)).await;
-    set(&policies, &queue(5), &QueuePolicy::default()).await;
+    set(&policies, &queue(5), &Policy::default()).await;
     assert_eq!(reader.read(&policies).await, 3);
     assert_eq!(reader.entries[&queue(3)].policy, limited(4));
     assert_eq!(reader.entries[&queue(4)].policy, limited(3));
     assert!(!reader.entries.contains_key(&queue(5)));
     assert_eq!(reader.entries.len(), 29);
     // What is not there cannot be removed, and is no change.
-    set(&policies, &queue(5), &QueuePolicy::default()).await;
+    set(&policies, &queue(5), &Policy::default()).await;
     assert_eq!(reader.read(&policies).await, 0);
     assert_eq!(reader.whole_reads, whole_reads);
 }
@@ -198,7 +198,7 @@ async fn damaged_entries_are_the_defaults_and_others_are_read() {
     for (name, text) in &damaged[..5] {
         let name = QueueKey::try_from(*name).unwrap();
         let entry = &reader.entries[&name];
-        assert_eq!(entry.policy, QueuePolicy::default());
+        assert_eq!(entry.policy, Policy::default());
         assert_eq!(entry.unreadable.as_deref(), Some(*text));
         // A damaged policy has no revision that could be expected, and can be replaced.
         let refused = policies
@@ -235,11 +235,11 @@ async fn readers_that_read_now_and_then_end_with_the_stored_policies() {
         .unwrap();
     let policies = store.policies();
     let mut readers = [Reader::default(), Reader::default(), Reader::default()];
-    let mut stored: BTreeMap<QueueKey, QueuePolicy> = BTreeMap::new();
+    let mut stored: BTreeMap<QueueKey, Policy> = BTreeMap::new();
     for _ in 0..3000 {
         let queue = queue(random.random_range(0..40));
         let policy = match random.random_range(0..10) {
-            0..4 => QueuePolicy::default(),
+            0..4 => Policy::default(),
             jobs => limited(jobs),
         };
         set(&policies, &queue, &policy).await;
@@ -250,11 +250,11 @@ async fn readers_that_read_now_and_then_end_with_the_stored_policies() {
             }
         }
     }
-    stored.retain(|_, policy| *policy != QueuePolicy::default());
+    stored.retain(|_, policy| *policy != Policy::default());
     for reader in &mut readers {
         reader.read(&policies).await;
         let read = reader.entries.iter();
-        let read: BTreeMap<QueueKey, QueuePolicy> = read
+        let read: BTreeMap<QueueKey, Policy> = read
             .map(|(queue, entry)| (queue.clone(), entry.policy.clone()))
             .collect();
         assert_eq!(read, stored, "seed {seed}");

@@ -7,9 +7,8 @@ use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::v1::job::{JobExplanation, JobFilter};
-use tidegate_core::v1::retry::RetryDetails;
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{JobState, Pause, QueueKey, QueuePolicy};
+use tidegate_core::{JobState, Policy, QueueKey, RetrySteps};
 use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
 
 use super::super::action::{ActionTarget, Done, then};
@@ -19,7 +18,7 @@ use super::super::visit::{Visit, queue_key};
 use super::super::{links, text};
 use super::parts::{charts, tiles};
 use crate::config::AccountRole;
-use crate::shapes::{OVERDUE_MS, explain, list_criteria, policy_details};
+use crate::shapes::{OVERDUE_MS, explain, list_criteria};
 
 /// Hints that one call reads to find the first job.
 const HINTS_PER_CALL: usize = 50;
@@ -192,20 +191,18 @@ fn actions(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
 }
 
 fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
-    let policy = policy_details(&pool.policy(queue));
-    let delays = match &policy.retry {
-        RetryDetails {
-            first: Some(first),
-            factor: Some(factor),
-            max: Some(max),
-            ..
+    let policy = pool.policy(queue);
+    let delays = match &policy.retry.delays.steps {
+        RetrySteps::Growing {
+            first_ms,
+            factor,
+            max_ms,
         } => {
-            let (first, max) = (text::duration(first.as_ms()), text::duration(max.as_ms()));
+            let (first, max) = (text::duration(*first_ms), text::duration(*max_ms));
             format!("{first}, then × {factor} up to {max}")
         }
-        listed => {
-            let delays = listed.delays.iter().flatten();
-            let delays: Vec<String> = delays.map(|it| text::duration(it.as_ms())).collect();
+        RetrySteps::Listed(delays) => {
+            let delays: Vec<String> = delays.iter().map(|ms| text::duration(*ms)).collect();
             delays.join(", ")
         }
     };
@@ -222,13 +219,13 @@ fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
             }
             dt { "Closed" } dd { (yes_no(policy.closed)) }
             dt { "Lanes" } dd { (pool.lanes.open(queue)) }
-            dt { "Lease" } dd { (text::duration(policy.lease.as_ms())) }
-            dt { "Attempts" } dd { (policy.retry.max_attempts.get()) }
+            dt { "Lease" } dd { (text::duration(policy.lease_ms)) }
+            dt { "Attempts" } dd { (policy.retry.max_attempts) }
             dt { "Retry delays" } dd { (delays) }
             dt { "Jobs at most" } dd { @match policy.max_jobs { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Running at most" } dd { @match policy.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
-            dt { "Done jobs are kept" } dd { (text::duration(policy.retain.as_ms())) }
-            dt { "Dead jobs are kept" } dd { @match policy.keep_dead { Some(kept) => (text::duration(kept.as_ms())), None => "for ever" } }
+            dt { "Done jobs are kept" } dd { (text::duration(policy.retain_ms)) }
+            dt { "Dead jobs are kept" } dd { @match policy.keep_dead_ms { Some(kept_ms) => (text::duration(kept_ms)), None => "for ever" } }
         }
     }
 }
@@ -285,13 +282,15 @@ pub(in super::super) async fn act(
 
 /// The policy after a change.
 fn with_change(
-    mut policy: QueuePolicy,
+    mut policy: Policy,
     done: Done,
     max_running: Option<u64>,
-) -> Result<QueuePolicy, PageError> {
+) -> Result<Policy, PageError> {
     match done {
-        Done::Paused => policy.pause = Pause::UntilResumed,
-        Done::Resumed => policy.pause = Pause::No,
+        Done::Paused | Done::Resumed => {
+            policy.paused = done == Done::Paused;
+            policy.paused_until = None;
+        }
         Done::Limited => policy.max_running = max_running,
         done => policy.closed = done == Done::Closed,
     }

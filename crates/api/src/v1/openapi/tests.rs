@@ -71,5 +71,5 @@ fn references_lead_somewhere() {
     check(&document, &document);
     assert_eq!(document["openapi"], "3.1.0");
     let schemas = document["components"]["schemas"].as_object().unwrap();
-    assert!(schemas.contains_key("RetryPolicyBody") && !schemas.contains_key("JobOptions"));
+    assert!(schemas.contains_key("RetryChange") && !schemas.contains_key("JobOptions"));
 }

@@ -18,7 +18,7 @@ const PURGE: &str = "/v1/{namespace}/queues/{queue}/purge";
 const RESPAWN: &str = "/v1/{namespace}/queues/{queue}/respawn";
 
 const fn policy(description: &'static str) -> AnswerShape {
-    json(200, "PolicyDetails", description).headers(&[AnswerHeader::ETag])
+    json(200, "Policy", description).headers(&[AnswerHeader::ETag])
 }
 
 pub(super) const OPERATIONS: [OperationRow; 8] = [
@@ -85,7 +85,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             "Fields that are absent have their defaults. Effective in all servers within a second.",
         )
         .parameters(of_policy_change)
-        .body(RequestShape::Json("PolicyBody"))
+        .body(RequestShape::Json("PolicyChange"))
         .answers(&[policy("The new policy.")])
         .problems(&[NamespaceFull, VersionMismatch]),
     operation(
@@ -100,7 +100,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             "Fields that are absent stay as they are. Effective in all servers within a second.",
         )
         .parameters(of_policy_change)
-        .body(RequestShape::Json("PolicyBody"))
+        .body(RequestShape::Json("PolicyChange"))
         .answers(&[policy("The new policy.")])
         .problems(&[NamespaceFull, PolicyUnreadable, VersionMismatch]),
     operation(

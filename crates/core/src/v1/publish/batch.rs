@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::options::JobOptions;
 use crate::limits::{ATOMIC_BATCH_JOBS_MAX, BATCH_JOBS_MAX, ConfigurableLimits};
 use crate::v1::checks::check_count;
-use crate::v1::input::{CheckedRequest, objects, optional_object};
+use crate::v1::input::{CheckedRequest, objects};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
-use crate::v1::retry::RetryPolicyBody;
+use crate::v1::retry::{RetryChange, retry_of_job};
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, IdempotencyKey, JobAttributes, JobKey, JobPayload,
     JsonText, MaxAttempts, MaxDeliveries, Timestamp, even_null,
@@ -80,10 +80,10 @@ pub struct BatchItem {
     /// When failed attempts are repeated.
     #[serde(
         default,
-        deserialize_with = "optional_object",
+        deserialize_with = "retry_of_job",
         skip_serializing_if = "Option::is_none"
     )]
-    pub retry: Option<RetryPolicyBody>,
+    pub retry: Option<RetryChange>,
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<DurationMs>,

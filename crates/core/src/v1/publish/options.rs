@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::ConfigurableLimits;
 use crate::v1::checks::{check_due, check_lease, check_start_within, check_ttl, check_wait};
-use crate::v1::input::{CheckedRequest, optional_object};
+use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::retry::RetryPolicyBody;
+use crate::v1::retry::{RetryChange, retry_of_job};
 use crate::v1::values::{
     DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, Timestamp,
 };
@@ -58,10 +58,10 @@ pub struct JobOptions {
     /// When failed attempts are repeated.
     #[serde(
         default,
-        deserialize_with = "optional_object",
+        deserialize_with = "retry_of_job",
         skip_serializing_if = "Option::is_none"
     )]
-    pub retry: Option<RetryPolicyBody>,
+    pub retry: Option<RetryChange>,
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<DurationMs>,
@@ -90,7 +90,7 @@ impl JobOptions {
     /// After how many failed attempts the job is dead, if the options say so.
     #[must_use]
     pub fn attempts(&self) -> Option<MaxAttempts> {
-        let of_policy = || self.retry.as_ref()?.max_attempts;
+        let of_policy = || self.retry.as_ref()?.max_attempts.value().copied();
         self.max_attempts.or_else(of_policy)
     }
 
@@ -137,7 +137,7 @@ impl CheckedRequest for JobOptions {
         let Some(retry) = &self.retry else {
             return Ok(());
         };
-        if self.max_attempts.is_some() && retry.max_attempts.is_some() {
+        if self.max_attempts.is_some() && retry.max_attempts.value().is_some() {
             return Err(InvalidRequest::of_both(
                 "max_attempts",
                 "retry.max_attempts",

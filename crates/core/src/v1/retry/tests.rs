@@ -2,13 +2,13 @@ use serde_json::json;
 
 use super::*;
 
-fn policy(value: serde_json::Value) -> RetryPolicyBody {
+fn policy(value: serde_json::Value) -> RetryChange {
     serde_json::from_value(value).unwrap()
 }
 
 /// The delays of a complete policy, as answers show them.
 fn shown(value: serde_json::Value) -> serde_json::Value {
-    let complete = policy(value).complete(&RetryDetails::default()).unwrap();
+    let complete = policy(value).apply_to(&RetryPolicy::default()).unwrap();
     let mut shown = serde_json::to_value(complete).unwrap();
     shown
         .as_object_mut()
@@ -43,13 +43,14 @@ fn each_way_to_give_delays_is_kept() {
 #[test]
 fn what_is_absent_is_as_in_the_policy_of_the_queue() {
     let of_queue = policy(json!({"max_attempts": 3, "every": "5s", "jitter": 0}))
-        .complete(&RetryDetails::default())
+        .apply_to(&RetryPolicy::default())
         .unwrap();
     let complete = policy(json!({"max_attempts": 4}))
-        .complete(&of_queue)
+        .apply_to(&of_queue)
         .unwrap();
-    assert_eq!(complete.max_attempts.get(), 4);
-    assert_eq!((complete.delays, complete.jitter), (of_queue.delays, 0.0));
+    assert_eq!(complete.max_attempts, 4);
+    assert_eq!(complete.delays, of_queue.delays);
+    assert_eq!(complete.delays.jitter_permille, 0);
     assert!(!policy(json!({"jitter": 0.5})).has_delays());
 }
 
@@ -75,7 +76,7 @@ fn contradictions_and_ranges_are_rejected() {
         (json!({"jitter": 0.1239}), "jitter"),
     ] {
         let error = policy(value.clone())
-            .complete(&RetryDetails::default())
+            .apply_to(&RetryPolicy::default())
             .unwrap_err();
         assert_eq!(error.field.as_deref(), Some(field), "{value}: {error}");
     }
@@ -89,14 +90,14 @@ fn contradictions_and_ranges_are_rejected() {
         json!({"max_attempts": 4096}),
         json!({"tries": 3}),
     ] {
-        assert!(serde_json::from_value::<RetryPolicyBody>(value).is_err());
+        assert!(serde_json::from_value::<RetryChange>(value).is_err());
     }
 }
 
 #[test]
 fn answers_show_delays_in_ms() {
     let complete = policy(json!({"every": "30s", "max_attempts": 2}))
-        .complete(&RetryDetails::default())
+        .apply_to(&RetryPolicy::default())
         .unwrap();
     let json = serde_json::to_value(&complete).unwrap();
     assert_eq!(
@@ -104,7 +105,7 @@ fn answers_show_delays_in_ms() {
         json!({"max_attempts": 2, "delays_ms": [30_000], "jitter": 0.1})
     );
     assert_eq!(
-        serde_json::from_value::<RetryDetails>(json).unwrap(),
+        serde_json::from_value::<RetryPolicy>(json).unwrap(),
         complete
     );
 }

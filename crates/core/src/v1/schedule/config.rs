@@ -8,10 +8,10 @@ use crate::limits::{
     SCHEDULE_PAYLOAD_BYTES_MAX,
 };
 use crate::schedule::{CatchUp, Overlap};
-use crate::v1::input::{CheckedRequest, object, optional_object};
+use crate::v1::input::{CheckedRequest, object};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::publish::{BatchItem, JobOptions};
-use crate::v1::retry::RetryPolicyBody;
+use crate::v1::retry::{RetryChange, retry_of_job};
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, JobAttributes, JobPayload, JsonText, MaxAttempts,
     Timestamp, even_null,
@@ -58,10 +58,10 @@ pub struct ScheduleJob {
     /// When failed attempts are repeated.
     #[serde(
         default,
-        deserialize_with = "optional_object",
+        deserialize_with = "retry_of_job",
         skip_serializing_if = "Option::is_none"
     )]
-    pub retry: Option<RetryPolicyBody>,
+    pub retry: Option<RetryChange>,
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<DurationMs>,

@@ -20,7 +20,6 @@ pub use base64_bytes::Base64Bytes;
 pub use choices::{PayloadFormat, QueueOrder};
 pub use content_type::ContentType;
 pub use duration::DurationMs;
-pub(crate) use duration::in_ms;
 pub use error_text::ErrorText;
 pub use header_text::header_text;
 pub use json_text::JsonText;

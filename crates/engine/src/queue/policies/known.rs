@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::time::Duration;
 
-use tidegate_core::{Pause, QueueKey, QueuePolicy};
+use tidegate_core::v1::values::Timestamp;
+use tidegate_core::{Policy, QueueKey};
 use tidegate_store::{PolicyChanges, StoredPolicy, TableRevision};
 use tokio::time::Instant;
 
@@ -26,7 +27,7 @@ pub(super) struct KnownPolicies {
 
 impl KnownPolicies {
     /// The policy of a queue; `None` = the defaults.
-    pub(super) fn policy(&self, queue: &QueueKey) -> Option<&QueuePolicy> {
+    pub(super) fn policy(&self, queue: &QueueKey) -> Option<&Policy> {
         // In most deployments the table is empty: no hash is computed.
         if self.entries.is_empty() {
             return None;
@@ -36,10 +37,10 @@ impl KnownPolicies {
 
     /// Whether the queue is paused now.
     pub(super) fn is_paused(&self, queue: &QueueKey) -> bool {
-        match self.policy(queue).map(|policy| policy.pause) {
-            None | Some(Pause::No) => false,
-            Some(pause) => pause.blocks_at(self.now_ms()),
-        }
+        let policy = self.policy(queue);
+        policy.is_some_and(|policy| {
+            policy.paused && policy.is_paused_at(Timestamp::saturating(self.now_ms()))
+        })
     }
 
     /// A lower bound of the time on the clock of Redis. Before it is known: 0, so no pause ends early.
@@ -102,7 +103,7 @@ impl KnownPolicies {
 
     fn set(&mut self, queue: QueueKey, entry: StoredPolicy) {
         let was_paused = self.is_paused(&queue);
-        let pause = entry.policy.pause;
+        let pause_end = entry.policy.paused_until;
         let max_running = entry.policy.max_running;
         let before = match entry.is_none() {
             true => self.entries.remove(&queue),
@@ -119,11 +120,11 @@ impl KnownPolicies {
             }
         };
         let before = before.unwrap_or_default().policy;
-        if let Pause::Until(end_ms) = before.pause {
-            self.pause_ends.remove(&(end_ms, queue.clone()));
+        if let Some(end) = before.paused_until {
+            self.pause_ends.remove(&(end.as_ms(), queue.clone()));
         }
-        if let Pause::Until(end_ms) = pause {
-            self.pause_ends.insert((end_ms, queue.clone()));
+        if let Some(end) = pause_end {
+            self.pause_ends.insert((end.as_ms(), queue.clone()));
         }
         let is_raised = before
             .max_running
@@ -160,12 +161,18 @@ mod tests {
         QueueKey::try_from(name).unwrap()
     }
 
-    fn paused(pause: Pause) -> StoredPolicy {
+    /// Paused until this instant, or without an end.
+    fn paused(until_ms: Option<u64>) -> StoredPolicy {
+        stored(Policy {
+            paused: true,
+            paused_until: until_ms.map(Timestamp::saturating),
+            ..Policy::default()
+        })
+    }
+
+    fn stored(policy: Policy) -> StoredPolicy {
         StoredPolicy {
-            policy: QueuePolicy {
-                pause,
-                ..QueuePolicy::default()
-            },
+            policy,
             revision: "1.00000000".parse().unwrap(),
             unreadable: None,
         }
@@ -198,10 +205,10 @@ mod tests {
         let mut known = KnownPolicies::default();
         known.set_clock(1000);
         known.apply(some(&[
-            ("n/a", paused(Pause::UntilResumed)),
-            ("n/b", paused(Pause::Until(3000))),
-            ("n/c", paused(Pause::Until(500))),
-            ("n/d", paused(Pause::No)),
+            ("n/a", paused(None)),
+            ("n/b", paused(Some(3000))),
+            ("n/c", paused(Some(500))),
+            ("n/d", stored(Policy::default())),
         ]));
         let is_paused = |known: &KnownPolicies| {
             ["n/a", "n/b", "n/c", "n/d", "n/e"].map(|name| known.is_paused(&queue(name)))
@@ -224,12 +231,11 @@ mod tests {
 
     #[test]
     fn queues_that_may_have_more_running_jobs_are_unblocked() {
-        let limited = |max_running| StoredPolicy {
-            policy: QueuePolicy {
+        let limited = |max_running| {
+            stored(Policy {
                 max_running,
-                ..QueuePolicy::default()
-            },
-            ..paused(Pause::No)
+                ..Policy::default()
+            })
         };
         let mut known = KnownPolicies::default();
         for (max_running, is_unblocked) in [
@@ -252,11 +258,8 @@ mod tests {
     async fn a_read_of_the_whole_table_replaces_what_was_known() {
         let mut known = KnownPolicies::default();
         known.set_clock(1000);
-        known.apply(all(&[
-            ("n/a", paused(Pause::UntilResumed)),
-            ("n/b", paused(Pause::Until(5000))),
-        ]));
-        known.apply(all(&[("n/c", paused(Pause::UntilResumed))]));
+        known.apply(all(&[("n/a", paused(None)), ("n/b", paused(Some(5000)))]));
+        known.apply(all(&[("n/c", paused(None))]));
         assert_eq!(unblocked(&mut known), ["n/a", "n/b"]);
         assert!(!known.has_pause_that_ends());
         let names: Vec<String> = known
@@ -271,7 +274,7 @@ mod tests {
     #[test]
     fn no_pause_ends_before_the_clock_is_known() {
         let mut known = KnownPolicies::default();
-        known.apply(some(&[("n/a", paused(Pause::Until(1)))]));
+        known.apply(some(&[("n/a", paused(Some(1)))]));
         assert!(known.is_paused(&queue("n/a")));
     }
 }

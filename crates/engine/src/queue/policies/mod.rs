@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use tidegate_core::{QueueKey, QueuePolicy};
+use tidegate_core::{Policy, QueueKey};
 use tidegate_store::{
     Policies, PolicyChanges, PolicySetOutcome, Store, StoreError, StoredPolicy, TableRevision,
 };
@@ -77,7 +77,7 @@ impl PolicyTable {
     }
 
     /// The policy of a queue as this process knows it.
-    pub(crate) fn policy(&self, queue: &QueueKey) -> QueuePolicy {
+    pub(crate) fn policy(&self, queue: &QueueKey) -> Policy {
         let known = self.known.read();
         known.policy(queue).cloned().unwrap_or_default()
     }
@@ -119,7 +119,7 @@ impl PolicyTable {
     pub async fn set(
         &self,
         queue: &QueueKey,
-        policy: &QueuePolicy,
+        policy: &Policy,
         expected: Option<TableRevision>,
     ) -> Result<PolicySetOutcome, StoreError> {
         let outcome = self.policies.set(queue, policy, expected).await?;
@@ -141,8 +141,8 @@ impl PolicyTable {
         &self,
         queue: &QueueKey,
         expected: Option<TableRevision>,
-        merge: impl Fn(QueuePolicy) -> Result<QueuePolicy, E>,
-    ) -> Result<(QueuePolicy, TableRevision), PolicyChangeError<E>> {
+        merge: impl Fn(Policy) -> Result<Policy, E>,
+    ) -> Result<(Policy, TableRevision), PolicyChangeError<E>> {
         let mut attempts = ChangeAttempts::default();
         while attempts.next().await {
             let stored = self.get(queue).await?;

@@ -1,8 +1,9 @@
 //! The HTTP form of publish requests.
 
 use serde_json::Value;
+use tidegate_core::v1::FieldChange;
 use tidegate_core::v1::publish::{BatchBody, BatchItem, JobOptions};
-use tidegate_core::v1::retry::RetryPolicyBody;
+use tidegate_core::v1::retry::RetryChange;
 use tidegate_core::v1::values::{ContentType, DurationMs, JobAttributes, JobPayload, Timestamp};
 
 use super::http_request::{HttpRequest, add_parameter};
@@ -84,10 +85,10 @@ fn options(version: &VersionSpec) -> JobOptions {
         lease: unless_zero(version.lease),
         wait: unless_zero(version.wait),
         max_attempts: attempts,
-        retry: version.retry.as_ref().map(|retry| RetryPolicyBody {
-            delays: Some(retry.delays.iter().copied().map(duration).collect()),
-            jitter: Some(retry.jitter as f64 / 1000.0),
-            ..RetryPolicyBody::default()
+        retry: version.retry.as_ref().map(|retry| RetryChange {
+            delays: FieldChange::Set(retry.delays.iter().copied().map(duration).collect()),
+            jitter: FieldChange::Set(retry.jitter as f64 / 1000.0),
+            ..RetryChange::default()
         }),
         ..JobOptions::default()
     }

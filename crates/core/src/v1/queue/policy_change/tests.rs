@@ -2,29 +2,27 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::v1::input::read_body;
+use crate::{RetryPolicy, RetrySteps};
 
-fn read(body: &Value) -> Result<PolicyBody, InvalidRequest> {
+fn read(body: &Value) -> Result<PolicyChange, InvalidRequest> {
     read_body(body.to_string().as_bytes(), &ConfigurableLimits::default())
 }
 
 #[track_caller]
-fn patched(policy: &PolicyDetails, body: &Value) -> PolicyDetails {
+fn patched(policy: &Policy, body: &Value) -> Policy {
     read(body).unwrap().apply_to(policy).unwrap()
 }
 
 #[track_caller]
-fn put(body: &Value) -> PolicyDetails {
-    patched(&PolicyDetails::default(), body)
+fn put(body: &Value) -> Policy {
+    patched(&Policy::default(), body)
 }
 
-fn delays_ms(policy: &PolicyDetails) -> Vec<u64> {
-    policy
-        .retry
-        .delays
-        .iter()
-        .flatten()
-        .map(|delay| delay.as_ms())
-        .collect()
+fn delays_ms(policy: &Policy) -> Vec<u64> {
+    match &policy.retry.delays.steps {
+        RetrySteps::Listed(delays) => delays.clone(),
+        RetrySteps::Growing { .. } => Vec::new(),
+    }
 }
 
 fn full() -> Value {
@@ -39,13 +37,16 @@ fn full() -> Value {
 #[test]
 fn a_put_sets_every_field() {
     let policy = put(&full());
-    assert_eq!(policy.lease.as_ms(), 90_000);
+    assert_eq!(policy.lease_ms, 90_000);
     assert_eq!(
-        (policy.retry.max_attempts.get(), policy.retry.jitter),
-        (3, 0.0)
+        (
+            policy.retry.max_attempts,
+            policy.retry.delays.jitter_permille
+        ),
+        (3, 0)
     );
     assert_eq!(delays_ms(&policy), [120_000, 600_000]);
-    assert_eq!(policy.retain.as_ms(), 86_400_000);
+    assert_eq!(policy.retain_ms, 86_400_000);
     assert!(policy.paused && policy.closed);
     assert_eq!(
         policy.paused_until.unwrap().to_string(),
@@ -55,8 +56,8 @@ fn a_put_sets_every_field() {
         (policy.max_jobs, policy.max_running),
         (Some(1_000), Some(8))
     );
-    assert_eq!(policy.keep_dead.unwrap().as_ms(), 2_592_000_000);
-    assert_eq!(put(&json!({})), PolicyDetails::default());
+    assert_eq!(policy.keep_dead_ms, Some(2_592_000_000));
+    assert_eq!(put(&json!({})), Policy::default());
 }
 
 #[test]
@@ -66,8 +67,8 @@ fn a_patch_keeps_what_is_absent_and_null_resets() {
     let changed = patched(&policy, &json!({"lease": "5s"}));
     assert_eq!(
         changed,
-        PolicyDetails {
-            lease: "5s".parse().unwrap(),
+        Policy {
+            lease_ms: 5_000,
             ..policy.clone()
         }
     );
@@ -88,25 +89,23 @@ fn parts_of_a_retry_policy_are_merged() {
     let policy = put(&full());
     let attempts = patched(&policy, &json!({"retry": {"max_attempts": 7}}));
     assert_eq!(
-        (attempts.retry.max_attempts.get(), delays_ms(&attempts)),
+        (attempts.retry.max_attempts, delays_ms(&attempts)),
         (7, vec![120_000, 600_000])
     );
     let every = patched(&policy, &json!({"retry": {"every": "30s"}}));
     assert_eq!(
-        (every.retry.max_attempts.get(), delays_ms(&every)),
+        (every.retry.max_attempts, delays_ms(&every)),
         (3, vec![30_000])
     );
     let reset = patched(&policy, &json!({"retry": {"jitter": null}}));
     assert_eq!(
-        (reset.retry.jitter, delays_ms(&reset)),
-        (0.1, vec![120_000, 600_000])
+        (reset.retry.delays.jitter_permille, delays_ms(&reset)),
+        (100, vec![120_000, 600_000])
     );
     for name in ["delays", "every", "first", "factor", "max"] {
         let reset = patched(&policy, &json!({"retry": {name: null}}));
-        let expected = policy
-            .retry
-            .clone()
-            .with_delays_of(&RetryDetails::default());
+        let mut expected = policy.retry.clone();
+        expected.delays.steps = RetryPolicy::default().delays.steps;
         assert_eq!(reset.retry, expected, "{name}");
     }
     let growing = patched(&policy, &json!({"retry": {"first": "2s", "factor": 1.5}}));
@@ -119,7 +118,7 @@ fn parts_of_a_retry_policy_are_merged() {
         &json!({"retry": {"delays": null, "every": "1s", "max_attempts": null}}),
     );
     assert_eq!(
-        (replaced.retry.max_attempts.get(), delays_ms(&replaced)),
+        (replaced.retry.max_attempts, delays_ms(&replaced)),
         (10, vec![1_000])
     );
 }
@@ -141,10 +140,10 @@ fn a_resumed_queue_forgets_when_its_pause_ends() {
 #[test]
 fn the_end_of_a_pause_alone_pauses() {
     let until = "2027-01-01T00:00:00Z";
-    let paused = patched(&PolicyDetails::default(), &json!({"paused_until": until}));
+    let paused = patched(&Policy::default(), &json!({"paused_until": until}));
     assert!(paused.paused && paused.paused_until.is_some());
     let contradiction = read(&json!({"paused": false, "paused_until": until})).unwrap();
-    let error = contradiction.apply_to(&PolicyDetails::default());
+    let error = contradiction.apply_to(&Policy::default());
     assert_eq!(error.unwrap_err().field.as_deref(), Some("paused_until"));
 }
 

@@ -1,54 +1,54 @@
 //! The fields of a policy, their defaults and bounds.
 
+use serde::{Deserialize, Serialize};
+
 use super::bounds::{InvalidPolicy, within};
 use super::retry::RetryPolicy;
 use crate::limits::{
     DURATION_MS_MAX, KEEP_DEAD_MS_MIN, LEASE_MS_MAX, LEASE_MS_MIN, MAX_JOBS_MAX, MAX_RUNNING_MAX,
     RETAIN_MS_MAX,
 };
+use crate::v1::values::Timestamp;
 
-/// The policy of a queue. A queue without a stored policy has the default one.
-///
-/// `lease_ms`, `retry`, `retain_ms` and `keep_dead_ms` are stored, and have no effect yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueuePolicy {
-    /// Length of a lease if neither the reserve call nor the job has one, in ms. Default: 60 s.
+/// The policy of a queue, complete: what was not set has its default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Policy {
+    /// How long a worker may hold a job without extending its lease: 60 s by default.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerDuration))]
     pub lease_ms: u64,
-    /// When failed jobs are retried, and how often.
+    /// When failed jobs are retried.
     pub retry: RetryPolicy,
-    /// How long a finished job stays with its key and result, in ms. Default: 0.
+    /// How long finished jobs stay with their keys: 0 by default.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerDuration))]
     pub retain_ms: u64,
-    /// Whether jobs of the queue are delivered.
-    pub pause: Pause,
-    /// Whether publishes to the queue are refused.
+    /// Whether no jobs are delivered. Publishes, timers and acks continue.
+    pub paused: bool,
+    /// When deliveries continue. `null` for a pause without an end.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>, required = true))]
+    pub paused_until: Option<Timestamp>,
+    /// Whether publishes are rejected with `queue_closed`.
     pub closed: bool,
-    /// The number of jobs that the queue may hold, in all states, dead ones included; `None` = not limited.
+    /// The most jobs that are not done yet; beyond it publishes are rejected with `queue_full`. `null` for no limit.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub max_jobs: Option<u64>,
-    /// The number of jobs of the queue that are leased at a time; `None` = not limited.
+    /// The most jobs that are leased at a time; others stay ready until one of these ends. `null` for no limit.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub max_running: Option<u64>,
-    /// How long dead jobs are kept, in ms; `None` = for ever.
+    /// How long dead jobs are kept. `null` for ever.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>, required = true))]
     pub keep_dead_ms: Option<u64>,
 }
 
-/// Whether the jobs of a queue are delivered. Timers and acknowledgements do not depend on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Pause {
-    /// Jobs are delivered.
-    #[default]
-    No,
-    /// No job is delivered until the policy is changed.
-    UntilResumed,
-    /// No job is delivered until this instant, in ms since 1970 on the clock of Redis.
-    Until(u64),
-}
-
-impl Default for QueuePolicy {
+impl Default for Policy {
     fn default() -> Self {
         Self {
             lease_ms: 60_000,
             retry: RetryPolicy::default(),
             retain_ms: 0,
-            pause: Pause::No,
+            paused: false,
+            paused_until: None,
             closed: false,
             max_jobs: None,
             max_running: None,
@@ -57,7 +57,13 @@ impl Default for QueuePolicy {
     }
 }
 
-impl QueuePolicy {
+impl Policy {
+    /// Whether deliveries are paused at this instant.
+    #[must_use]
+    pub fn is_paused_at(&self, now: Timestamp) -> bool {
+        self.paused && self.paused_until.is_none_or(|until| now < until)
+    }
+
     /// Checks the bounds of all values.
     ///
     /// # Errors
@@ -66,8 +72,8 @@ impl QueuePolicy {
         within("lease_ms", self.lease_ms, LEASE_MS_MIN, LEASE_MS_MAX)?;
         self.retry.check()?;
         within("retain_ms", self.retain_ms, 0, RETAIN_MS_MAX)?;
-        if let Pause::Until(end_ms) = self.pause {
-            within("paused_until", end_ms, 1, DURATION_MS_MAX)?;
+        if let Some(end) = self.paused_until {
+            within("paused_until", end.as_ms(), 1, DURATION_MS_MAX)?;
         }
         if let Some(jobs) = self.max_jobs {
             within("max_jobs", jobs, 1, MAX_JOBS_MAX)?;
@@ -82,26 +88,16 @@ impl QueuePolicy {
     }
 }
 
-impl Pause {
-    /// Whether no jobs are delivered at this instant, in ms since 1970.
-    #[must_use]
-    pub const fn blocks_at(self, now_ms: u64) -> bool {
-        match self {
-            Self::No => false,
-            Self::UntilResumed => true,
-            Self::Until(end_ms) => now_ms < end_ms,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::extension::RetrySteps;
 
     #[test]
     fn the_defaults_are_the_documented_ones() {
-        let policy = QueuePolicy::default();
+        let policy = Policy::default();
         assert_eq!(policy.check(), Ok(()));
         assert_eq!(policy.lease_ms, 60_000);
         let retry = &policy.retry;
@@ -115,13 +111,13 @@ mod tests {
             (retry.delays.jitter_permille, retry.max_attempts),
             (100, 10)
         );
-        assert_eq!(policy.pause, Pause::No);
+        assert!(!policy.paused);
     }
 
     #[test]
     fn values_out_of_their_bounds_are_named() {
-        let rejected = |change: fn(&mut QueuePolicy)| {
-            let mut policy = QueuePolicy::default();
+        let rejected = |change: fn(&mut Policy)| {
+            let mut policy = Policy::default();
             change(&mut policy);
             policy.check().map_err(|error| error.field)
         };
@@ -136,7 +132,7 @@ mod tests {
             Err("retain_ms")
         );
         assert_eq!(
-            rejected(|policy| policy.pause = Pause::Until(u64::MAX)),
+            rejected(|policy| policy.paused_until = Some(Timestamp::MAX)),
             Err("paused_until")
         );
         assert_eq!(
@@ -148,9 +144,9 @@ mod tests {
             Err("max_jobs")
         );
         for jobs in [0, MAX_RUNNING_MAX + 1] {
-            let policy = QueuePolicy {
+            let policy = Policy {
                 max_running: Some(jobs),
-                ..QueuePolicy::default()
+                ..Policy::default()
             };
             let error = policy.check().unwrap_err();
             assert_eq!(error.field, "max_running", "{jobs}");
@@ -172,7 +168,7 @@ mod tests {
     #[test]
     fn retry_delays_out_of_their_bounds_are_named() {
         let with_steps = |steps| {
-            let mut policy = QueuePolicy::default();
+            let mut policy = Policy::default();
             policy.retry.delays.steps = steps;
             policy.check().map_err(|error| error.field)
         };
@@ -198,10 +194,46 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_complete_and_in_ms() {
+        let expected = json!({
+            "lease_ms": 60_000,
+            "retry": {
+                "max_attempts": 10,
+                "first_ms": 1_000,
+                "factor": 2.0,
+                "max_ms": 3_600_000,
+                "jitter": 0.1,
+            },
+            "retain_ms": 0,
+            "paused": false,
+            "paused_until": null,
+            "closed": false,
+            "max_jobs": null,
+            "max_running": null,
+            "keep_dead_ms": null,
+        });
+        let policy = Policy::default();
+        assert_eq!(serde_json::to_value(&policy).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<Policy>(expected).unwrap(), policy);
+    }
+
+    #[test]
+    fn the_text_of_an_answer_has_one_order() {
+        let text = r#"{"lease_ms":30000,"retry":{"max_attempts":3,"delays_ms":[1000,5000],"jitter":0.25},"retain_ms":1000,"paused":true,"paused_until":"2026-11-21T12:30:00.000Z","closed":true,"max_jobs":5,"max_running":2,"keep_dead_ms":60000}"#;
+        let policy: Policy = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&policy).unwrap(), text);
+    }
+
+    #[test]
     fn a_pause_ends_at_its_instant() {
-        assert!(!Pause::No.blocks_at(0));
-        assert!(Pause::UntilResumed.blocks_at(u64::MAX));
-        assert!(Pause::Until(10).blocks_at(9));
-        assert!(!Pause::Until(10).blocks_at(10));
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let noon = at("2026-11-21T12:00:00Z");
+        let mut policy = Policy::default();
+        assert!(!policy.is_paused_at(noon));
+        policy.paused = true;
+        assert!(policy.is_paused_at(Timestamp::MAX));
+        policy.paused_until = Some(noon);
+        assert!(policy.is_paused_at(at("2026-11-21T11:59:59.999Z")));
+        assert!(!policy.is_paused_at(noon));
     }
 }
