@@ -32,7 +32,8 @@ pub(super) async fn publish_batch(
     let atomic = body.atomic;
     let (mut jobs, mut checked_bytes) = (Vec::with_capacity(body.jobs.len()), 0);
     for item in body.jobs {
-        let (payload, attributes, options) = item.into_parts()?;
+        let (payload, attributes) = item.content.into_parts()?;
+        let options = item.options;
         let job = publish_job(&queue, payload, attributes, &options);
         checked_bytes += job.job.payload_bytes();
         jobs.push((job, options));

@@ -173,7 +173,8 @@ fn definition(
         which: config.catch_up,
         window_ms: config.catch_up_window.map(|window| window.as_ms()),
     };
-    let (payload, attributes, mut options) = config.job.into_parts()?;
+    let (payload, attributes) = config.job.content.into_parts()?;
+    let mut options = config.job.options;
     if overlap != Overlap::Allow {
         let job_key: Result<JobKey, _> = key.job_key().parse();
         options.key = Some(job_key.map_err(|_| NativeError::internal())?);

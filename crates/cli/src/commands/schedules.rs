@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tidegate::api::schedule::ScheduleJob;
 use tidegate::api::values::JsonText;
 use tidegate::{ChangeCondition, Client, Error, ProblemCode, Schedule, ScheduleDetails, Timestamp};
 
@@ -117,13 +116,10 @@ fn show(details: &ScheduleDetails, runs: Option<&[Timestamp]>) -> ScheduleOutput
 /// What people read of a schedule.
 fn readable(details: &ScheduleDetails, runs: &[Timestamp]) -> Result<Value, CommandFailure> {
     let config = &details.config;
-    let payload = config.job.payload.as_ref().map(JsonText::as_str);
-    let without_payload = ScheduleJob {
-        payload: None,
-        ..config.job.clone()
-    };
+    let mut without_payload = config.job.clone();
+    let payload = without_payload.content.payload.take();
     let mut job = serde_json::to_value(&without_payload).map_err(Error::Encode)?;
-    job["payload"] = payload.into();
+    job["payload"] = payload.as_ref().map(JsonText::as_str).into();
     let runs = runs.iter().enumerate().map(|(index, at)| {
         // Fields are in the order of their names.
         let number = format!(

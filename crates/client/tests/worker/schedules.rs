@@ -168,7 +168,14 @@ async fn the_job_of_a_schedule_is_published_with_its_options() {
     let job = queue.job(jobs[0]["id"].as_str().unwrap()).unwrap();
     assert_eq!(job.show().await.unwrap().max_attempts, 4);
     let image = BatchJob::raw("q", *b"a\xff", "image/png");
-    let image = image.into_schedule().unwrap().job.into_parts().unwrap().0;
+    let image = image
+        .into_schedule()
+        .unwrap()
+        .job
+        .content
+        .into_parts()
+        .unwrap()
+        .0;
     assert_eq!(
         (&*image.bytes, image.content_type.as_str()),
         (&b"a\xff"[..], "image/png")

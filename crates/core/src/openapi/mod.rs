@@ -1,5 +1,6 @@
 //! The OpenAPI schemas of all types.
 
+mod embedding;
 mod kinds;
 mod values;
 
@@ -15,7 +16,7 @@ use crate::v1::job::{
 };
 use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::v1::problem::Problem;
-use crate::v1::publish::{BatchAnswer, BatchBody, JobOptions};
+use crate::v1::publish::{BatchAnswer, BatchBody, JobContent, JobOptions};
 use crate::v1::queue::{
     DeletedQueue, PolicyChange, PurgeAnswer, PurgeBody, QueueListPage, Respawn, RespawnAnswer,
 };
@@ -50,6 +51,7 @@ pub(crate) use values::{AnswerDuration, AnswerTimestamp, text_schema};
     FailAnswer,
     FailBody,
     IfRunning,
+    JobContent,
     JobDetails,
     JobExplanation,
     JobListPage,

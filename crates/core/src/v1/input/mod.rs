@@ -2,6 +2,7 @@
 
 mod body;
 mod checked;
+mod embedding;
 mod object;
 mod options;
 mod query;
@@ -9,6 +10,7 @@ mod text_value;
 
 pub use body::read_body;
 pub use checked::CheckedRequest;
+pub(crate) use embedding::{OwnFields, embedding};
 pub(crate) use object::{changed_object, object, objects, optional_object};
 pub use options::{is_option_header, merge_option_headers};
 pub use query::{QueryPair, read_query};

@@ -1,6 +1,6 @@
 //! What a schedule does.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::QueueName;
 use crate::limits::{
@@ -8,66 +8,48 @@ use crate::limits::{
     SCHEDULE_PAYLOAD_BYTES_MAX,
 };
 use crate::schedule::{CatchUp, Overlap};
-use crate::v1::input::{CheckedRequest, object};
+use crate::v1::input::{CheckedRequest, embedding, object};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
-use crate::v1::publish::{BatchItem, JobOptions};
-use crate::v1::retry::{RetryChange, retry_of_job};
-use crate::v1::values::{
-    Base64Bytes, ContentType, DurationMs, JobAttributes, JobPayload, JsonText, MaxAttempts,
-    Timestamp, even_null,
-};
+use crate::v1::publish::{JobContent, JobOptions};
+use crate::v1::values::{ContentType, DurationMs, JobAttributes, JobPayload, Timestamp};
 
 /// Shortest `catch_up_window`, in ms.
 const WINDOW_MS_MIN: u64 = 1000;
 
 /// The job that a schedule publishes: payload, attributes and options as of a publish. Jobs also have the attributes
 /// `tidegate-schedule` (the name of the schedule) and `tidegate-tick-ms` (the time of the tick, in ms since 1970).
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ScheduleJob {
-    /// The payload, if it is JSON. Excludes `payload_base64`. At most 16 KiB.
-    #[serde(
-        default,
-        deserialize_with = "even_null",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
-    pub payload: Option<JsonText>,
-    /// The payload as base64. Excludes `payload`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payload_base64: Option<Base64Bytes>,
-    /// By default `application/json` for `payload`, else `application/octet-stream`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content_type: Option<ContentType>,
-    /// Names and values that travel with the job. At most 30: the schedule adds two.
-    #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
-    pub attributes: JobAttributes,
-    /// How long the job is delayed after the tick.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<DurationMs>,
-    /// How long the finished job stays. By default as in the policy of the queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retain: Option<DurationMs>,
-    /// How long a worker may hold the job without extending its lease, unless the reserve call says something else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease: Option<DurationMs>,
-    /// After how many failed attempts the job is dead. Excludes `retry.max_attempts`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_attempts: Option<MaxAttempts>,
-    /// When failed attempts are repeated.
-    #[serde(
-        default,
-        deserialize_with = "retry_of_job",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub retry: Option<RetryChange>,
-    /// The job is dropped if no worker has started it so long after it was due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_within: Option<DurationMs>,
+    /// Its payload and attributes.
+    #[serde(flatten)]
+    pub content: JobContent,
+    /// Its options.
+    #[serde(flatten)]
+    pub options: JobOptions,
+}
+
+impl<'de> Deserialize<'de> for ScheduleJob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (content, options) = embedding(deserializer, Self::FIELDS)?;
+        Ok(Self { content, options })
+    }
 }
 
 impl ScheduleJob {
+    /// The fields of the job in JSON.
+    pub(crate) const FIELDS: &[&str] = &[
+        "payload",
+        "payload_base64",
+        "content_type",
+        "attributes",
+        "delay",
+        "retain",
+        "lease",
+        "max_attempts",
+        "retry",
+        "start_within",
+    ];
+
     /// A job with a payload, attributes and options.
     ///
     /// # Errors
@@ -77,67 +59,24 @@ impl ScheduleJob {
         attributes: JobAttributes,
         options: JobOptions,
     ) -> Result<Self, InvalidRequest> {
-        let JobOptions {
-            delay,
-            run_at,
-            key,
-            if_exists,
-            retain,
-            idempotency_key,
-            durability,
-            lease,
-            max_attempts,
-            retry,
-            start_within,
-            max_deliveries,
-            ttl,
-            wait,
-        } = options;
-        let others = [
-            ("run_at", run_at.is_some()),
-            ("key", key.is_some()),
-            ("if_exists", if_exists.is_some()),
-            ("idempotency_key", idempotency_key.is_some()),
-            ("durability", durability.is_some()),
-            ("max_deliveries", max_deliveries.is_some()),
-            ("ttl", ttl.is_some()),
-            ("wait", wait.is_some()),
-        ];
-        if let Some((name, _)) = others.into_iter().find(|(_, is_set)| *is_set) {
+        let set = serde_json::to_value(&options).unwrap_or_default();
+        let mut names = set.as_object().into_iter().flat_map(|fields| fields.keys());
+        if let Some(name) = names.find(|name| !Self::FIELDS.contains(&name.as_str())) {
             let detail = format!("the job of a schedule has no {name}");
             return Err(InvalidRequest::of_field(name, detail).inside("job"));
         }
-        let content_type = payload.content_type.clone();
-        let (payload, payload_base64) = payload.into_fields();
-        let default = match payload {
+        let mut content = JobContent::new(payload, attributes);
+        let default = match content.payload {
             Some(_) => ContentType::JSON,
             None => ContentType::BYTES,
         };
-        Ok(Self {
-            payload,
-            payload_base64,
-            content_type: (content_type != default).then_some(content_type),
-            attributes,
-            delay,
-            retain,
-            lease,
-            max_attempts,
-            retry,
-            start_within,
-        })
-    }
-
-    /// The payload, attributes and options of the job.
-    ///
-    /// # Errors
-    /// Those of [`JobPayload::from_fields`]. None if the schedule has been checked.
-    pub fn into_parts(self) -> Result<(JobPayload, JobAttributes, JobOptions), InvalidRequest> {
-        self.into_item().into_parts()
+        content.content_type = content.content_type.filter(|it| *it != default);
+        Ok(Self { content, options })
     }
 
     fn check_attributes(&self) -> Result<(), InvalidRequest> {
         const FIELD: &str = "job.attributes";
-        let attributes = &self.attributes;
+        let attributes = &self.content.attributes;
         let mut names = attributes.0.keys();
         if let Some(name) = names.find(|it| it.starts_with("tidegate-")) {
             let detail = format!("the attribute {name:?} is set by the schedule; use another name");
@@ -154,22 +93,6 @@ impl ScheduleJob {
         let checked = attributes.check();
         let checked = checked.and_then(|()| attributes.check_bytes(SCHEDULE_ATTRIBUTES_BYTES_MAX));
         checked.map_err(|invalid| InvalidRequest::from(invalid).at(FIELD))
-    }
-
-    fn into_item(self) -> BatchItem {
-        BatchItem {
-            payload: self.payload,
-            payload_base64: self.payload_base64,
-            content_type: self.content_type,
-            attributes: self.attributes,
-            delay: self.delay,
-            retain: self.retain,
-            lease: self.lease,
-            max_attempts: self.max_attempts,
-            retry: self.retry,
-            start_within: self.start_within,
-            ..BatchItem::default()
-        }
     }
 }
 
@@ -265,12 +188,7 @@ impl CheckedRequest for Schedule {
             return Err(InvalidRequest::of_field("catch_up_window", detail));
         }
         self.job.check_attributes()?;
-        let item = self.job.clone().into_item();
-        let bytes = JobPayload::check_fields(
-            item.payload.as_ref(),
-            item.payload_base64.as_ref(),
-            item.content_type.as_ref(),
-        );
+        let bytes = self.job.content.check_payload();
         let bytes = bytes.map_err(|invalid| invalid.inside("job"))?;
         if bytes > SCHEDULE_PAYLOAD_BYTES_MAX {
             let detail = format!(
@@ -278,7 +196,7 @@ impl CheckedRequest for Schedule {
             );
             return Err(InvalidRequest::new(ProblemCode::PayloadTooLarge, detail).at("job.payload"));
         }
-        let options = item.options().check(limits);
+        let options = self.job.options.check(limits);
         options.map_err(|invalid| invalid.inside("job"))
     }
 }

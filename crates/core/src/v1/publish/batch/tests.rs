@@ -2,13 +2,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::v1::input::read_body;
+use crate::v1::values::{ContentType, DurationMs};
 
 fn read(body: &Value) -> Result<BatchBody, InvalidRequest> {
     read_body(body.to_string().as_bytes(), &ConfigurableLimits::default())
 }
 
 fn payload(item: &BatchItem) -> JobPayload {
-    let (payload, _, _) = item.clone().into_parts().unwrap();
+    let (payload, _) = item.content.clone().into_parts().unwrap();
     payload
 }
 
@@ -30,8 +31,8 @@ fn items_have_a_payload_and_options() {
     let [first, second, third] = batch.jobs.as_slice() else {
         panic!("three jobs");
     };
-    assert_eq!(first.options().delay.unwrap().as_ms(), 300_000);
-    assert_eq!(first.attributes.0["tenant"], "a");
+    assert_eq!(first.options.delay.unwrap().as_ms(), 300_000);
+    assert_eq!(first.content.attributes.0["tenant"], "a");
     assert_eq!(payload(first).bytes, b"{\"order\":17}");
     assert_eq!(payload(second).content_type.as_str(), "image/png");
     assert_eq!(payload(third).bytes, b"null");
@@ -51,22 +52,19 @@ fn an_item_and_its_parts_are_the_same() {
         content_type: ContentType::JSON,
     };
     let item = BatchItem::new(payload.clone(), JobAttributes::default(), options.clone());
-    assert_eq!(item.options(), options);
+    assert_eq!(item.options, options);
     assert_eq!(
-        item.clone().into_parts(),
-        Ok((payload, JobAttributes::default(), options))
+        item.content.clone().into_parts(),
+        Ok((payload, JobAttributes::default()))
     );
     let read = read(&json!({"jobs": [serde_json::to_value(&item).unwrap()]})).unwrap();
     assert_eq!(read.jobs[0], item);
-    let run_at = JobOptions {
-        run_at: Some(Timestamp::MAX),
-        ..JobOptions::default()
+    let waiting = JobOptions {
+        wait: Some(DurationMs::ZERO),
+        ..item.options.clone()
     };
-    let item = BatchItem {
-        run_at: Some(Timestamp::MAX),
-        ..BatchItem::default()
-    };
-    assert_eq!(item.options(), run_at);
+    let (payload, attributes) = item.content.clone().into_parts().unwrap();
+    assert_eq!(BatchItem::new(payload, attributes, waiting), item);
 }
 
 #[test]
@@ -157,5 +155,24 @@ fn errors_name_the_item() {
     expect_error(
         &json!({"jobs": [{"payload": 1}], "atomik": true}),
         "invalid_body: atomik: unknown field",
+    );
+}
+
+#[test]
+fn fields_of_items_are_known_and_there_once() {
+    let twice = |field: &str| format!(r#"{{"jobs":[{{"payload":1,{field},{field}}}]}}"#);
+    for (body, name) in [
+        (twice(r#""delay":"1s""#), "delay"),
+        (twice(r#""payload":2"#), "payload"),
+    ] {
+        let error = read_body::<BatchBody>(body.as_bytes(), &ConfigurableLimits::default());
+        let expected = format!("invalid_body: jobs[0]: duplicate field `{name}`");
+        assert_eq!(error.unwrap_err().to_string(), expected);
+    }
+    expect_error(
+        &json!({"jobs": [{"dealy": "1s"}]}),
+        "invalid_body: jobs[0].dealy: unknown field `dealy`, expected one of `payload`, `payload_base64`, `content_type`, \
+         `attributes`, `delay`, `run_at`, `key`, `if_exists`, `retain`, `idempotency_key`, `durability`, `lease`, \
+         `max_attempts`, `retry`, `start_within`, `max_deliveries`, `ttl`",
     );
 }
