@@ -1,7 +1,8 @@
 //! The OpenAPI schemas of all types.
 
+pub(crate) mod answer;
 mod embedding;
-mod kinds;
+pub(crate) mod kinds;
 mod values;
 
 use utoipa::OpenApi;
@@ -27,9 +28,6 @@ use crate::v1::schedule::{
 use crate::v1::values::{PageSize, RunCount};
 use crate::v1::workers::WorkerListPage;
 use crate::{IfRunning, Namespace, Policy};
-
-pub(crate) use kinds::{one_of_kinds, with_kind};
-pub(crate) use values::{AnswerDuration, AnswerTimestamp, text_schema};
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
 #[derive(Debug, OpenApi)]

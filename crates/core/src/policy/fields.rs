@@ -15,17 +15,17 @@ use crate::v1::values::Timestamp;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Policy {
     /// How long a worker may hold a job without extending its lease: 60 s by default.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerDuration))]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerDuration))]
     pub lease_ms: u64,
     /// When failed jobs are retried.
     pub retry: RetryPolicy,
     /// How long finished jobs stay with their keys: 0 by default.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerDuration))]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerDuration))]
     pub retain_ms: u64,
     /// Whether no jobs are delivered. Publishes, timers and acks continue.
     pub paused: bool,
     /// When deliveries continue. `null` for a pause without an end.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>, required = true))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>, required = true))]
     pub paused_until: Option<Timestamp>,
     /// Whether publishes are rejected with `queue_closed`.
     pub closed: bool,
@@ -37,7 +37,7 @@ pub struct Policy {
     pub max_running: Option<u64>,
     /// How long dead jobs are kept. `null` for ever.
     #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>, required = true))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerDuration>, required = true))]
     pub keep_dead_ms: Option<u64>,
 }
 

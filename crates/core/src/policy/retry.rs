@@ -41,18 +41,18 @@ struct RetryFields {
     max_attempts: u16,
     /// The delays before each retry, 1 to 16; the last one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::openapi::AnswerDuration>>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::openapi::answer::AnswerDuration>>))]
     delays_ms: Option<Vec<u64>>,
     /// The delay before the first retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerDuration>))]
     first_ms: Option<u64>,
     /// By what each delay is multiplied to obtain the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     factor: Option<f64>,
     /// The longest delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerDuration>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerDuration>))]
     max_ms: Option<u64>,
     /// The random part of each delay, from 0 to 1.
     jitter: f64,

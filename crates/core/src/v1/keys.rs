@@ -106,11 +106,11 @@ pub struct KeyView {
     /// What it is for.
     pub description: String,
     /// When it was created.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub expires_at: Option<Timestamp>,
 }
 

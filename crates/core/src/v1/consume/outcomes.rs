@@ -31,7 +31,7 @@ pub enum FailItemOutcome {
     /// It is retried.
     Retry {
         /// When it is due again.
-        #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
+        #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
         run_at: Timestamp,
     },
     /// It is in the dead letter.
@@ -54,7 +54,7 @@ pub enum TouchItemOutcome {
     /// The worker still holds the job.
     Extended {
         /// When the lease expires, unless it is extended again.
-        #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
+        #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
         lease_until: Timestamp,
         /// Whether a cancel was requested: the worker should stop, and then fail or release the job.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

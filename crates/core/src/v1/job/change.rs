@@ -72,7 +72,7 @@ pub struct ChangedJob {
     /// Its state now.
     pub state: JobState,
     /// When it is due.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub run_at: Timestamp,
 }
 
@@ -99,7 +99,7 @@ pub struct PromotedJob {
     /// What the promote did.
     pub outcome: PromoteResult,
     /// When it was due.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::AnswerTimestamp))]
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub run_at: Timestamp,
 }
 

@@ -87,7 +87,7 @@ pub struct JobFact {
     pub text: String,
     /// The time in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub at: Option<Timestamp>,
     /// The worker in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

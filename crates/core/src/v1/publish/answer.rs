@@ -51,7 +51,7 @@ pub struct PublishedJob {
     pub state: JobState,
     /// When it is due next. Absent if it is done, or a worker holds it and it will not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// What has stored it.
     pub durability: Durability,

@@ -53,7 +53,7 @@ macro_rules! relay_end {
         impl utoipa::PartialSchema for $end {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 let kinds = [$(($kind, <$config as utoipa::ToSchema>::name().into_owned()),)*];
-                $crate::openapi::one_of_kinds($description, &kinds)
+                $crate::openapi::kinds::one_of_kinds($description, &kinds)
             }
         }
 
@@ -69,7 +69,7 @@ macro_rules! relay_end {
                     let schema = <$config as utoipa::PartialSchema>::schema();
                     schemas.push((
                         <$config as utoipa::ToSchema>::name().into_owned(),
-                        $crate::openapi::with_kind($kind, schema),
+                        $crate::openapi::kinds::with_kind($kind, schema),
                     ));
                     <$config as utoipa::ToSchema>::schemas(schemas);
                 )*

@@ -19,7 +19,7 @@ pub struct ScheduleDetails {
     /// What it does, as `PUT` takes it.
     pub config: Schedule,
     /// The next tick; `null` if it is paused or has ended. It is in the past if the tick was missed.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::AnswerTimestamp>, required = true))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>, required = true))]
     pub next_run: Option<Timestamp>,
 }
 
@@ -57,7 +57,7 @@ impl CheckedRequest for NextRunsQuery {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleRuns {
     /// The times, the first one first. None if the schedule is paused or has ended.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::openapi::AnswerTimestamp>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::openapi::answer::AnswerTimestamp>))]
     pub runs: Vec<Timestamp>,
 }
 

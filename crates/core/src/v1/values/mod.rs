@@ -8,6 +8,7 @@ mod duration;
 mod error_text;
 mod header_text;
 mod integer;
+mod job_path;
 mod json_text;
 mod numbers;
 mod payload;
@@ -22,6 +23,7 @@ pub use content_type::ContentType;
 pub use duration::DurationMs;
 pub use error_text::ErrorText;
 pub use header_text::header_text;
+pub use job_path::JobPath;
 pub use json_text::JsonText;
 pub(crate) use json_text::even_null;
 pub use numbers::{
@@ -29,7 +31,7 @@ pub use numbers::{
 };
 pub use payload::{JobPayload, check_json_payload};
 pub use text::{
-    AttributeText, CursorText, FilterText, IdempotencyKey, JobKey, JobPath, LeaseText, PoolText,
+    AttributeText, CursorText, FilterText, IdempotencyKey, JobKey, LeaseText, PoolText,
     RelayNameText, ScheduleNameText, WorkerNameText,
 };
 pub use timestamp::Timestamp;

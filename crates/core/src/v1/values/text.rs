@@ -5,16 +5,17 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::job_id::JobId;
 use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
     IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
     POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
 };
+use crate::name::{Namespace, QueueName};
 use crate::v1::problem::{InvalidValue, ProblemCode};
-use crate::{JobId, Namespace, QueueName};
 
 /// What a text may contain.
-struct TextRule {
+pub(super) struct TextRule {
     /// What the text is, for errors and the schema: "the key of a job".
     what: &'static str,
     bytes_min: usize,
@@ -49,7 +50,7 @@ impl TextRule {
         InvalidValue::new(detail).with_code(self.code)
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self.bytes_min == self.bytes_max {
             true => format!("{} characters of {}", self.bytes_max, self.allowed),
             false => format!(
@@ -62,7 +63,7 @@ impl TextRule {
     #[cfg(feature = "openapi")]
     fn schema(&self) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
         let description = format!("{}: {}.", self.what, self.describe());
-        let schema = crate::openapi::text_schema(&description, self.bytes_max);
+        let schema = crate::openapi::answer::text_schema(&description, self.bytes_max);
         schema.pattern(self.pattern).into()
     }
 }
@@ -199,7 +200,7 @@ macro_rules! text_type {
 macro_rules! text_of_model {
     ($name:ident, schema $schema:literal, rule $rule:expr) => {
         impl $name {
-            const RULE: TextRule = $rule;
+            pub(super) const RULE: TextRule = $rule;
         }
 
         impl FromStr for $name {
@@ -332,69 +333,6 @@ text_type! {
         bytes_max: IDEMPOTENCY_KEY_BYTES_MAX,
         allowed: "ASCII without spaces",
         ..OPAQUE
-    }
-}
-
-/// An error shows no longer key.
-const SHOWN_KEY_BYTES_MAX: usize = 64;
-
-/// How a path names a job: by its id, or by its key as `key:KEY`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobPath {
-    /// Any job.
-    Id(JobId),
-    /// A job with a key.
-    Key(JobKey),
-}
-
-impl JobPath {
-    /// The segment of a path that stands for the key in the query: `jobs/-?key=…`.
-    pub const KEY_IN_QUERY: &'static str = "-";
-
-    /// Reads a segment of a path and the parameter `key` of the query, both decoded.
-    ///
-    /// # Errors
-    /// The segment is neither an id nor `key:KEY` nor `-` with a key in the query.
-    pub fn parse(segment: &str, key_in_query: Option<&str>) -> Result<Self, InvalidValue> {
-        match (segment, key_in_query) {
-            (Self::KEY_IN_QUERY, Some(key)) => key.parse().map(Self::Key),
-            (Self::KEY_IN_QUERY, None) => Err(InvalidValue::new(
-                "the path has - for a job: add its key to the query, as ?key=KEY",
-            )),
-            (_, Some(_)) => Err(InvalidValue::new(
-                "the query has a key, but the path names a job; write jobs/-?key=KEY",
-            )),
-            (segment, None) => match segment.strip_prefix("key:") {
-                Some(key) => key.parse().map(Self::Key),
-                None => segment
-                    .parse()
-                    .map(Self::Id)
-                    .map_err(|_: InvalidValue| not_an_id(segment)),
-            },
-        }
-    }
-}
-
-fn not_an_id(segment: &str) -> InvalidValue {
-    let is_short = segment.len() <= SHOWN_KEY_BYTES_MAX;
-    // The wire of lmstfy writes a 1 in front of ids of jobs with attributes.
-    let of_lmstfy = segment.strip_prefix('1').map(str::parse::<JobId>);
-    let hint = match (of_lmstfy, segment.parse::<JobKey>()) {
-        (Some(Ok(id)), _) => format!("did you mean {id}?"),
-        (_, Ok(key)) if is_short => format!("did you mean key:{key}?"),
-        _ => "for a job with a key write key:KEY".to_owned(),
-    };
-    let what = JobId::RULE.describe();
-    InvalidValue::new(format!("the id of a job must be {what}; {hint}"))
-}
-
-impl fmt::Display for JobPath {
-    /// The text that [`JobPath::parse`] reads, not percent-encoded.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id(id) => id.fmt(out),
-            Self::Key(key) => write!(out, "key:{key}"),
-        }
     }
 }
 

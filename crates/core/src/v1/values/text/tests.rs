@@ -126,32 +126,3 @@ fn json_is_checked_too() {
     );
     assert!(serde_json::from_str::<JobKey>("17").is_err());
 }
-
-#[test]
-fn a_path_names_a_job_by_id_or_key() {
-    let id = JobPath::Id(ID.parse().unwrap());
-    let key = |text: &str| JobPath::Key(text.parse().unwrap());
-    assert_eq!(JobPath::parse(ID, None), Ok(id.clone()));
-    assert_eq!(JobPath::parse("key:order-17", None), Ok(key("order-17")));
-    assert_eq!(JobPath::parse("key:key:x", None), Ok(key("key:x")));
-    assert_eq!(JobPath::parse("-", Some("a/b")), Ok(key("a/b")));
-    for path in [id, key("a/b")] {
-        assert_eq!(JobPath::parse(&path.to_string(), None), Ok(path));
-    }
-    for (segment, key, part) in [
-        ("-", None, "?key=KEY"),
-        (ID, Some("a"), "jobs/-?key=KEY"),
-        ("order-17", None, "did you mean key:order-17?"),
-        (
-            "order-17",
-            None,
-            "must be 26 characters of upper-case Crockford",
-        ),
-        (&format!("1{ID}"), None, &format!("did you mean {ID}?")),
-        ("key:", None, "the key of a job"),
-        ("-", Some(""), "the key of a job"),
-    ] {
-        let error = JobPath::parse(segment, key).unwrap_err();
-        assert!(error.detail.contains(part), "{segment}: {}", error.detail);
-    }
-}
