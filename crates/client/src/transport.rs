@@ -9,7 +9,7 @@ use hyper::{Method, Request, StatusCode};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tidegate_core::v1::consume::ReserveBody;
+use tidegate_core::v1::consume::{ReserveBody, SettleCall};
 use tidegate_core::v1::problem::{Applied, Problem};
 use tidegate_http_pool::{RequestError, Resend, retry_after};
 use tokio::time::timeout_at;
@@ -64,6 +64,11 @@ impl HttpCall {
         let bytes = usize::from(body.max_jobs.get()) * RESERVED_JOB_BYTES_MAX;
         call.answer_bytes_max = bytes.clamp(ANSWER_BYTES_MAX, RESERVE_BYTES_MAX);
         Ok(call)
+    }
+
+    /// A request about leases.
+    pub(crate) fn settle(call: SettleCall, body: &impl serde::Serialize) -> Result<Self, Error> {
+        Self::json(Method::POST, format!("/{}", call.name()), body)
     }
 
     pub(crate) fn get(path: impl Into<String>) -> Self {

@@ -13,8 +13,7 @@ use tidegate_core::Policy;
 use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::openapi::ApiSchemas;
 use tidegate_core::v1::consume::{
-    AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody, ReserveAnswer,
-    ReserveBody, TouchAnswer, TouchBody,
+    AckBody, FailBody, ReleaseBody, ReserveAnswer, ReserveBody, SettleAnswer, TouchBody,
 };
 use tidegate_core::v1::input::{CheckedRequest, read_body};
 use tidegate_core::v1::job::{
@@ -135,18 +134,19 @@ fn rewrite<T: DeserializeOwned + Serialize>(value: &Value) -> Value {
 
 fn rewrite_answer(name: &str, value: &Value) -> Value {
     match name {
+        "AckAnswer" | "FailAnswer" | "ReleaseAnswer" | "TouchAnswer" => {
+            rewrite::<SettleAnswer>(value)
+        }
         "ActAnswer" => rewrite::<ActAnswer>(value),
         "JobListPage" => rewrite::<JobListPage>(value),
         "JobExplanation" => rewrite::<JobExplanation>(value),
         "WorkerListPage" => rewrite::<WorkerListPage>(value),
-        "AckAnswer" => rewrite::<AckAnswer>(value),
         "DeletedQueue" => rewrite::<DeletedQueue>(value),
         "DeletedRelay" => rewrite::<DeletedRelay>(value),
         "BatchAnswer" => rewrite::<BatchAnswer>(value),
         "CancelAnswer" => rewrite::<CancelAnswer>(value),
         "ChangedJob" => rewrite::<ChangedJob>(value),
         "CreatedKey" => rewrite::<CreatedKey>(value),
-        "FailAnswer" => rewrite::<FailAnswer>(value),
         "JobDetails" => rewrite::<JobDetails>(value),
         "RespawnAnswer" => rewrite::<RespawnAnswer>(value),
         "KeyPage" => rewrite::<KeyPage>(value),
@@ -157,14 +157,12 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
         "Policy" => rewrite::<Policy>(value),
         "RelayDetails" => rewrite::<RelayDetails>(value),
         "RelayListPage" => rewrite::<RelayListPage>(value),
-        "ReleaseAnswer" => rewrite::<ReleaseAnswer>(value),
         "ReserveAnswer" => rewrite::<ReserveAnswer>(value),
         "RevokedKey" => rewrite::<RevokedKey>(value),
         "DeletedSchedule" => rewrite::<DeletedSchedule>(value),
         "ScheduleDetails" => rewrite::<ScheduleDetails>(value),
         "ScheduleListPage" => rewrite::<ScheduleListPage>(value),
         "ScheduleRuns" => rewrite::<ScheduleRuns>(value),
-        "TouchAnswer" => rewrite::<TouchAnswer>(value),
         _ => panic!("the answer {name} is not read here"),
     }
 }

@@ -1,7 +1,7 @@
 //! Access to Redis. No other crate sends commands to Redis.
 //!
 //! Each verb is one script and one atomic change. Its file in `verbs/` calls a script in `lua/`, which begins with its
-//! contract. Expected outcomes are values, such as [`AckOutcome::AlreadyGone`]; [`StoreError`] is for failures.
+//! contract. Expected outcomes are values, such as [`CancelOutcome::AlreadyGone`]; [`StoreError`] is for failures.
 //!
 //! A call is sent once. If the connection breaks afterwards, the outcome of the call is unknown: it fails, and is not
 //! repeated silently.
@@ -87,15 +87,14 @@ pub use table_set::TableSetOutcome;
 pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
-    AckOutcome, AckRequest, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
-    FailOutcome, FailRequest, IdempotentRequest, InvalidPosition, JobChange, JobEnd, JobReference,
-    JobSelection, JobSnapshot, JobSurroundings, JobsBefore, KeyedCall, KeyedPublish,
-    LIST_HINTS_MAX, LOAD_HINTS_MAX, LanePublish, LeaseLength, LeaseOutcome, LeasedJob,
-    ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
-    MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob,
-    PromoteOutcome, Promoted, PublishJob, PublishOutcome, PublishReply, PublishedJobs,
-    PublishedTicks, QueuePage, QueuePosition, ReleaseOutcome, ReserveOptions, ReservedJobs, Roster,
-    SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, SweepOutcome,
-    TickOutcome, TickPublish, TouchOutcome, WaitingOutcome,
+    AckRequest, Acked, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
+    FailRequest, IdempotentRequest, InvalidPosition, JobChange, JobEnd, JobReference, JobSelection,
+    JobSnapshot, JobSurroundings, JobsBefore, KeyedCall, KeyedPublish, LIST_HINTS_MAX,
+    LOAD_HINTS_MAX, LanePublish, LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob,
+    ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult,
+    POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, Promoted, PublishJob,
+    PublishOutcome, PublishReply, PublishedJobs, PublishedTicks, QueuePage, QueuePosition,
+    ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick,
+    SchedulesDue, ServerLeaders, SweepOutcome, TickOutcome, TickPublish, WaitingOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

@@ -8,10 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use rand::RngExt;
 use rand::seq::IndexedRandom;
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobId, NewJob, QueueKey, placement};
 use tidegate_store::{
-    CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome, QueuePosition,
-    ReleaseOutcome, Store, StoreConfig, StoreError, SweepOutcome, Unavailable,
+    CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome, QueuePosition, Store,
+    StoreConfig, StoreError, SweepOutcome, Unavailable,
 };
 use tidegate_testkit::cluster_group::PASSWORD;
 use tidegate_testkit::{
@@ -91,7 +92,7 @@ async fn use_queue(
                 for job in reserved.jobs.into_iter().flatten() {
                     if rng.random_bool(0.2) {
                         let released = store.release(&queue, job.id, job.attempt).await;
-                        let _: ReleaseOutcome = went_well("release", released);
+                        let _: Outcome = went_well("release", released);
                         continue;
                     }
                     let _ = went_well("ack", store.ack(&queue, job.id, None).await);

@@ -194,15 +194,12 @@ impl OrderRun {
     }
 
     async fn ack(&mut self, call: OrderedCall, leased: LeasedJob, retain_ms: u64) {
-        let request = AckRequest {
-            id: leased.id,
-            attempt: Some(leased.attempt),
-        };
+        let request = AckRequest::from(leased);
         let store = self.store();
         let acked = store.ack_all(&self.queue, &[request], retain_ms).await;
-        let outcome = acked.unwrap()[0];
-        self.note(call, &outcome);
-        self.judge.acked(leased, outcome, retain_ms);
+        let acked = acked.unwrap()[0];
+        self.note(call, &acked.outcome);
+        self.judge.acked(leased, acked, retain_ms);
     }
 
     async fn fail(&mut self, call: OrderedCall, job: LeasedJob, then: AfterFailure) {
@@ -501,7 +498,7 @@ fn report(runs: &[OrderRun], orders: usize) {
         "AckAndRetain: Done",
         "AckFirst: Rerun",
         "AckFirst: Lost",
-        "AckFirst: AlreadyGone",
+        "AckFirst: Gone",
         "BuryLast: Dead",
         "FailFirst: Retry",
         "FailFirst: Rerun",

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{AckOutcome, AckRequest, Claim};
+use tidegate_store::{AckRequest, Claim};
 use tidegate_testkit::consistency;
 
 use crate::fixture::{START, StoreFixture, delayed, fixture, job};
@@ -69,15 +70,9 @@ async fn one_call_serves_jobs_of_many_sizes_in_many_chunks() {
     let sizes: Vec<usize> = found.map(|job| job.body.len()).collect();
     assert!(sizes.into_iter().eq(jobs.iter().map(|job| job.body.len())));
     consistency::check(&f.redis.url()).await;
-    let done: Vec<AckRequest> = ids
-        .iter()
-        .map(|&id| AckRequest { id, attempt: None })
-        .collect();
+    let done: Vec<AckRequest> = ids.iter().copied().map(AckRequest::from).collect();
     for acked in store.ack_all(&f.queue, &done, 0).await.unwrap() {
-        assert!(
-            matches!(acked, AckOutcome::Done { age_ms: 0, .. }),
-            "{acked:?}"
-        );
+        assert_eq!((acked.outcome, acked.age_ms), (Outcome::DONE, 0));
     }
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
     assert_eq!(f.move_due(START + 600_000).await.ready, 0);
@@ -89,13 +84,10 @@ async fn a_job_that_is_acked_twice_in_a_call_is_counted_once() {
     let f = fixture().await;
     let id = f.publish(START, delayed("a", 60_000)).await;
     let kept = f.publish(START, delayed("b", 60_000)).await;
-    let done = AckRequest { id, attempt: None };
-    let acked = f.store.at(START).ack_all(&f.queue, &[done, done], 0).await;
-    let acked = acked.unwrap();
-    assert!(matches!(
-        acked[..],
-        [AckOutcome::Done { .. }, AckOutcome::AlreadyGone]
-    ));
+    let done = [id, id].map(AckRequest::from);
+    let acked = f.store.at(START).ack_all(&f.queue, &done, 0).await;
+    let outcomes: Vec<_> = acked.unwrap().iter().map(|acked| acked.outcome).collect();
+    assert_eq!(outcomes, [Outcome::DONE, Outcome::Gone]);
     assert_eq!(f.counts().await, [1, 0, 0, 0]);
     consistency::check(&f.redis.url()).await;
     assert!(f.store.peek_job(&f.queue, kept).await.unwrap().is_some());

@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use tidegate_core::NewJob;
-use tidegate_store::{
-    AckOutcome, AuditEvent, AuditOptions, CancelOutcome, LeaseOutcome, MoveDueOutcome,
-};
+use tidegate_core::v1::consume::Outcome;
+use tidegate_store::{AuditEvent, AuditOptions, CancelOutcome, LeaseOutcome, MoveDueOutcome};
 use tidegate_testkit::consistency;
 
 use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture, job};
@@ -37,8 +36,8 @@ async fn expired_jobs_are_neither_delivered_nor_shown() {
         b"stays"
     );
     assert_eq!(
-        store.ack(&f.queue, id, None).await.unwrap(),
-        AckOutcome::AlreadyGone
+        store.ack(&f.queue, id, None).await.unwrap().outcome,
+        Outcome::Gone
     );
     f.expect(START + 100, &["stays"]).await;
     assert_eq!(f.counts().await, [0, 0, 1, 0]);
@@ -55,8 +54,8 @@ async fn a_job_that_was_acked_cancelled_or_replaced_while_the_clock_was_ahead_is
     let replaced = f.publish(START, expiring("replaced", 100)).await;
     let ahead = f.store.at(START + 15_000);
     assert_eq!(
-        ahead.ack(&f.queue, acked, None).await.unwrap(),
-        AckOutcome::AlreadyGone
+        ahead.ack(&f.queue, acked, None).await.unwrap().outcome,
+        Outcome::Gone
     );
     assert_eq!(
         ahead

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use tidegate_core::JobState;
+use tidegate_core::v1::consume::Outcome;
 use tidegate_store::{
-    AckOutcome, CancelOutcome, ConnectError, ServerCheckError, Store, StoreConfig, StoreError,
-    Unavailable,
+    CancelOutcome, ConnectError, ServerCheckError, Store, StoreConfig, StoreError, Unavailable,
 };
 
 use tidegate_testkit::{RedisControl, RedisOptions};
@@ -144,10 +144,8 @@ async fn calls_fail_soon_while_redis_is_down_and_work_again_afterwards() {
             .unwrap()
             .is_some()
     );
-    assert!(matches!(
-        f.store.at(START).ack(&f.queue, id, None).await.unwrap(),
-        AckOutcome::Done { .. }
-    ));
+    let acked = f.store.at(START).ack(&f.queue, id, None).await.unwrap();
+    assert_eq!(acked.outcome, Outcome::DONE);
 }
 
 #[tokio::test]

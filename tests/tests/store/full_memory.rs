@@ -1,9 +1,10 @@
 //! A server at `maxmemory`: what may still be written there does not make its data larger.
 
+use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{IfExists, Namespace, QueueKey, RetryDelays, RetryPolicy, RetrySteps};
 use tidegate_store::{
-    AfterFailure, Claim, FailOutcome, FailRequest, LeasedJob, POLL_QUEUES_MAX, RelayKey, Store,
-    TableSetOutcome,
+    AfterFailure, Claim, FailRequest, LeasedJob, POLL_QUEUES_MAX, RelayKey, Store, TableSetOutcome,
 };
 use tidegate_testkit::{RedisControl, print_figure};
 
@@ -43,7 +44,8 @@ async fn fail_all(f: &StoreFixture) -> Vec<LeasedJob> {
         },
     };
     let outcomes = store.fail_all(&f.queue, &failed, &policy).await.unwrap();
-    let retried = FailOutcome::Retry { due_at_ms: START };
+    let run_at = Timestamp::saturating(START);
+    let retried = Outcome::Retry { run_at };
     assert!(outcomes.iter().all(|outcome| *outcome == retried));
     leased
 }

@@ -8,10 +8,10 @@
 mod judge;
 mod steps;
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobId, JobState, NewJob};
 use tidegate_store::{
-    AckOutcome, CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome,
-    ReleaseOutcome, Store, SweepOutcome,
+    CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome, Store, SweepOutcome,
 };
 use tidegate_testkit::{consistency, print_figure, seed};
 use tokio::runtime::Runtime;
@@ -155,7 +155,7 @@ impl InterleavedRun<'_> {
                 .ack(&self.fixture.queue, id, attempt)
                 .await
                 .unwrap();
-            if matches!(acked, AckOutcome::Done { .. }) {
+            if acked.outcome == Outcome::DONE {
                 self.judge.ended(id, attempt);
             }
         }
@@ -170,7 +170,7 @@ impl InterleavedRun<'_> {
             .release(&self.fixture.queue, id, attempt)
             .await
             .unwrap();
-        if released == ReleaseOutcome::Done {
+        if released == Outcome::Released {
             self.judge.released(id);
         }
     }

@@ -3,12 +3,12 @@
 mod results;
 mod runs;
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{IfExists, IfRunning, RecordExtension};
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AckOutcome, AckRequest, CancelOutcome, Claim, IdempotentRequest, JobChange, KeyedCall,
-    KeyedPublish, LeasedJob, NewDue, PromoteOutcome, Promoted, PublishJob, PublishOutcome,
-    PublishReply, ReleaseOutcome,
+    AckRequest, CancelOutcome, Claim, IdempotentRequest, JobChange, KeyedCall, KeyedPublish,
+    LeasedJob, NewDue, PromoteOutcome, Promoted, PublishJob, PublishOutcome, PublishReply,
 };
 
 use crate::fixture::{START, StoreFixture, fixture, job};
@@ -83,16 +83,14 @@ impl StoreFixture {
         (leased, String::from_utf8(job.body.to_vec()).unwrap())
     }
 
-    async fn ack_leased(&self, now_ms: u64, job: LeasedJob, retain_ms: u64) -> AckOutcome {
-        let request = AckRequest {
-            id: job.id,
-            attempt: Some(job.attempt),
-        };
+    async fn ack_leased(&self, now_ms: u64, job: LeasedJob, retain_ms: u64) -> Outcome {
+        let request = AckRequest::from(job);
         let store = self.store.at(now_ms);
         store
             .ack_all(&self.queue, &[request], retain_ms)
             .await
             .unwrap()[0]
+            .outcome
     }
 }
 
@@ -142,14 +140,14 @@ async fn a_job_that_is_replaced_while_it_runs_runs_again_with_the_last_version()
     }
     assert_eq!(f.counts().await, [0, 0, 1, 0], "not under two leases");
     let acked = f.ack_leased(START, leased, 0).await;
-    assert!(matches!(acked, AckOutcome::Rerun { .. }), "{acked:?}");
+    assert_eq!(acked, Outcome::Rerun);
     let (again, body) = f.lease_one(START).await;
     assert_eq!(
         (again.id, again.attempt, body.as_str()),
         (leased.id, 2, "3")
     );
     let acked = f.ack_leased(START, again, 0).await;
-    assert!(matches!(acked, AckOutcome::Done { .. }), "{acked:?}");
+    assert_eq!(acked, Outcome::DONE);
     let free = f.publish_keyed(START, replace("4")).await;
     assert_eq!(free.outcome, PublishOutcome::Created);
     assert_ne!(id_of(&free), id_of(&first));
@@ -170,13 +168,13 @@ async fn the_later_of_cancel_and_replace_wins() {
     f.publish_keyed(START, replace("2")).await;
     let store = f.store.at(START);
     let released = store.release(&f.queue, leased.id, leased.attempt);
-    assert_eq!(released.await.unwrap(), ReleaseOutcome::Rerun);
+    assert_eq!(released.await.unwrap(), Outcome::Rerun);
     let (leased, body) = f.lease_one(START).await;
     assert_eq!(body, "2");
     f.publish_keyed(START, replace("3")).await;
     assert_eq!(cancel().await, CancelOutcome::Requested(leased.id));
     let released = store.release(&f.queue, leased.id, leased.attempt);
-    assert_eq!(released.await.unwrap(), ReleaseOutcome::Cancelled);
+    assert_eq!(released.await.unwrap(), Outcome::Cancelled);
     assert_eq!(f.counts().await, [0; 4]);
 }
 
@@ -190,7 +188,7 @@ async fn a_retained_job_keeps_its_key_until_it_expires() {
     let first = id_of(&publish(START, IfExists::Keep).await);
     let (leased, _) = f.lease_one(START).await;
     let acked = f.ack_leased(START, leased, 5000).await;
-    assert!(matches!(acked, AckOutcome::Done { .. }), "{acked:?}");
+    assert_eq!(acked, Outcome::DONE);
     let kept = publish(START + 4999, IfExists::Keep).await;
     assert_eq!(
         (kept.outcome, id_of(&kept)),
@@ -198,7 +196,7 @@ async fn a_retained_job_keeps_its_key_until_it_expires() {
     );
     assert_eq!(kept.job.unwrap().state, Some(JobState::Done));
     let again = f.ack_leased(START, leased, 5000).await;
-    assert_eq!(again, AckOutcome::AlreadyGone);
+    assert_eq!(again, Outcome::Gone);
     let later = publish(START + 5000, IfExists::Keep).await;
     assert_eq!(later.outcome, PublishOutcome::Created);
 }

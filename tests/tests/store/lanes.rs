@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tidegate_core::keys::DeploymentKeys;
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobId, JobState, JobsByState, LaneCounts, LaneRow, QueueKey};
 use tidegate_store::{
-    AckOutcome, AckRequest, AuditEvent, AuditOptions, CancelOutcome, Claim, Inconsistency, Lanes,
-    ReleaseOutcome, Store, StoreConfig, StoreError, Unavailable,
+    AckRequest, AuditEvent, AuditOptions, CancelOutcome, Claim, Inconsistency, Lanes, Store,
+    StoreConfig, StoreError, Unavailable,
 };
 use tidegate_testkit::{RedisOptions, RedisServer, connect_to_redis, consistency};
 
@@ -67,9 +68,9 @@ async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
         );
         assert_eq!(store.peek_job(&other, id).await.unwrap(), None);
         let released = store.release(&other, id, attempts[&id]).await.unwrap();
-        assert_eq!(released, ReleaseOutcome::AlreadyGone);
+        assert_eq!(released, Outcome::Gone);
         let released = store.release(&queue, id, attempts[&id]).await.unwrap();
-        assert_eq!(released, ReleaseOutcome::Done);
+        assert_eq!(released, Outcome::Released);
     }
     let cancelled = store
         .cancel(&queue, ids[2][0], tidegate_core::IfRunning::Refuse)
@@ -78,13 +79,12 @@ async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
     assert!(matches!(cancelled, CancelOutcome::Done { .. }));
     // Jobs of each lane, one that is deleted, and one of no bucket, in one call.
     let nowhere = JobId::new(START, BUCKETS as u16, 1_000_001, 0);
-    let done = |id| AckRequest { id, attempt: None };
-    let mut asked: Vec<AckRequest> = ids.iter().map(|ids| done(ids[1])).collect();
-    asked.extend([ids[2][0], nowhere, ids[3][0]].map(done));
+    let mut asked: Vec<AckRequest> = ids.iter().map(|ids| ids[1].into()).collect();
+    asked.extend([ids[2][0], nowhere, ids[3][0]].map(AckRequest::from));
     let acked = store.ack_all(&queue, &asked, 0).await.unwrap();
     let is_done: Vec<bool> = acked
         .iter()
-        .map(|acked| matches!(acked, AckOutcome::Done { .. }))
+        .map(|acked| acked.outcome == Outcome::DONE)
         .collect();
     assert_eq!(is_done, [true, true, true, true, false, false, true]);
     let listed = all_queues(&store).await;

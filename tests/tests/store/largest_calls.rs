@@ -249,6 +249,7 @@ async fn the_largest_calls_of_the_wire_leave_the_data_consistent() {
         .map(|id| AckRequest {
             id: *id,
             attempt: Some(1),
+            result: None,
         })
         .collect();
     store.ack_all(&f.queue, &done, 0).await.unwrap();

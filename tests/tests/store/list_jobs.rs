@@ -7,14 +7,15 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{
     IfExists, IfRunning, JobId, JobState, KeyHash, NativeOptions, NewJob, QueueKey,
     RecordExtension, RetryDelays, RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, JobChange, JobSelection, KeyedCall,
-    KeyedPublish, LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, NewDue, PUBLISH_JOBS_MAX,
-    PublishJob, ReleaseOutcome, Store,
+    AckRequest, AfterFailure, Claim, FailRequest, JobChange, JobSelection, KeyedCall, KeyedPublish,
+    LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, NewDue, PUBLISH_JOBS_MAX, PublishJob,
+    Store,
 };
 use tidegate_testkit::print_figure;
 
@@ -116,7 +117,7 @@ async fn bury(f: &StoreFixture, now_ms: u64) -> JobId {
     };
     let store = f.store.at(now_ms);
     let outcomes = store.fail_all(&f.queue, &failed, &policy).await.unwrap();
-    assert_eq!(outcomes, [FailOutcome::Dead]);
+    assert_eq!(outcomes, [Outcome::Dead]);
     id
 }
 
@@ -163,6 +164,7 @@ async fn finish(f: &StoreFixture, now_ms: u64) -> JobId {
     let request = AckRequest {
         id,
         attempt: Some(attempt),
+        result: None,
     };
     let store = f.store.at(now_ms);
     store.ack_all(&f.queue, &[request], 0).await.unwrap();

@@ -48,8 +48,8 @@ async fn take_now(f: &StoreFixture, now_ms: u64, count: u16, max_running: Option
 
 async fn ack(f: &StoreFixture, now_ms: u64, jobs: &[&Job]) {
     let requests = jobs.iter().map(|job| AckRequest {
-        id: job.id,
         attempt: Some(job.attempt),
+        ..job.id.into()
     });
     let requests: Vec<_> = requests.collect();
     f.store
@@ -171,8 +171,8 @@ impl LeaseEnding {
             attempt: held.attempt,
         };
         let acked = |attempt| AckRequest {
-            id: held.id,
             attempt,
+            ..held.id.into()
         };
         match self {
             Self::Ack => ack(f, START, &[held]).await,

@@ -7,8 +7,9 @@ mod steps;
 
 use proptest::strategy::Strategy;
 use tidegate_core::lifecycle::{LifecycleEvent, LifecycleState, Transition};
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobId, JobState, NewJob, QueueKey};
-use tidegate_store::{AckOutcome, CancelOutcome, Claim, PeekedJob, ReleaseOutcome, Store};
+use tidegate_store::{CancelOutcome, Claim, PeekedJob, Store};
 use tidegate_testkit::{print_figure, seed};
 use tokio::runtime::Runtime;
 
@@ -168,13 +169,12 @@ impl ModelRun<'_> {
         };
         let acked = self.store().ack(&queue, id, attempt).await.unwrap();
         let was = self.model.live(id).map(|life| life.state);
-        match (acked, self.model.apply(id, LifecycleEvent::Ack { attempt })) {
-            (AckOutcome::Done { was: state, .. }, Some(Transition::Gone)) => {
-                assert_eq!(Some(state), was)
-            }
-            (AckOutcome::AlreadyGone, None) => {}
-            (AckOutcome::AlreadyGone, Some(Transition::Gone)) => assert_eq!(was, None),
-            (AckOutcome::Lost, Some(Transition::Refused)) => {}
+        let transition = self.model.apply(id, LifecycleEvent::Ack { attempt });
+        match (acked.outcome, transition) {
+            (Outcome::DONE, Some(Transition::Gone)) => assert_eq!(acked.was, was),
+            (Outcome::Gone, None) => {}
+            (Outcome::Gone, Some(Transition::Gone)) => assert_eq!(was, None),
+            (Outcome::Lost, Some(Transition::Refused)) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -209,12 +209,12 @@ impl ModelRun<'_> {
             released,
             self.model.apply(id, LifecycleEvent::Release { attempt }),
         ) {
-            (ReleaseOutcome::Done, Some(Transition::Lives(_))) => {
+            (Outcome::Released, Some(Transition::Lives(_))) => {
                 let of = self.model.jobs[&id].0;
                 self.model.ready[of].push_front([id].into());
             }
-            (ReleaseOutcome::AlreadyGone, None | Some(Transition::Gone)) => {}
-            (ReleaseOutcome::Lost, Some(Transition::Refused)) => {}
+            (Outcome::Gone, None | Some(Transition::Gone)) => {}
+            (Outcome::Lost, Some(Transition::Refused)) => {}
             other => panic!("{other:?}"),
         }
     }

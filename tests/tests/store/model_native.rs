@@ -48,7 +48,7 @@ const EXPECTED: [&str; 29] = [
     "fail: Retry",
     "fail: Dead",
     "touch: Extended",
-    "release: Done",
+    "release: Released",
     "cancel: Requested",
     "change: Done",
     "promote: NotWaiting",

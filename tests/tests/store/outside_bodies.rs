@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rand::RngExt;
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobState, NewJob};
-use tidegate_store::{
-    AckOutcome, ChangeOutcome, Claim, JobChange, NewDue, StoreError, Unavailable,
-};
+use tidegate_store::{ChangeOutcome, Claim, JobChange, NewDue, StoreError, Unavailable};
 use tidegate_testkit::{consistency, eventually};
 
 use crate::fixture::{START, StoreFixture, fixture, job};
@@ -244,7 +243,7 @@ async fn a_job_deleted_during_its_reserve_is_replaced_by_the_next_one() {
         let ids = store.publish(&f.queue, &jobs, None).await.unwrap();
         let (reserved, acked) =
             tokio::join!(reserve(&f, &claims), store.ack(&f.queue, ids[0], None));
-        assert!(matches!(acked.unwrap(), AckOutcome::Done { .. }));
+        assert_eq!(acked.unwrap().outcome, Outcome::DONE);
         let mut got = reserved.unwrap().concat();
         assert_eq!(got.pop().unwrap(), jobs[1].body);
         assert!(got.is_empty() || got == [jobs[0].body.clone()]);

@@ -1,10 +1,10 @@
 //! The effect of each verb on a job, and on the counts of its queue.
 
 use bytes::Bytes;
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{IfRunning, InvalidJob, JobId, JobState, NewJob, QueueKey};
 use tidegate_store::{
-    AckOutcome, CancelOutcome, ChangeOutcome, Claim, JobChange, NewDue, POLL_QUEUES_MAX,
-    ReleaseOutcome, StoreError,
+    CancelOutcome, ChangeOutcome, Claim, JobChange, NewDue, POLL_QUEUES_MAX, StoreError,
 };
 
 use crate::fixture::{START, delayed, fixture, job};
@@ -22,16 +22,13 @@ async fn jobs_are_delivered_in_order_and_deleted_when_acked() {
     assert_eq!(f.counts().await, [0, 0, 3, 0]);
     for id in ids {
         let acked = f.store.ack(&f.queue, id, Some(1)).await.unwrap();
-        assert!(matches!(
-            acked,
-            AckOutcome::Done {
-                was: JobState::Leased,
-                ..
-            }
-        ));
         assert_eq!(
-            f.store.ack(&f.queue, id, None).await.unwrap(),
-            AckOutcome::AlreadyGone
+            (acked.outcome, acked.was),
+            (Outcome::DONE, Some(JobState::Leased))
+        );
+        assert_eq!(
+            f.store.ack(&f.queue, id, None).await.unwrap().outcome,
+            Outcome::Gone
         );
     }
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
@@ -175,22 +172,22 @@ async fn an_ack_by_attempt_requires_the_current_lease() {
         .await;
     let store = f.store.at(START + 1);
     assert_eq!(
-        store.ack(&f.queue, id, Some(1)).await.unwrap(),
-        AckOutcome::Lost,
+        store.ack(&f.queue, id, Some(1)).await.unwrap().outcome,
+        Outcome::Lost,
         "it is not leased"
     );
     assert_eq!(f.reserve(START, 1, 10).await, ["a"]);
     f.move_due(START + 10).await;
     assert_eq!(f.reserve(START + 11, 1, 10).await, ["a"]);
     assert_eq!(
-        store.ack(&f.queue, id, Some(1)).await.unwrap(),
-        AckOutcome::Lost,
+        store.ack(&f.queue, id, Some(1)).await.unwrap().outcome,
+        Outcome::Lost,
         "the first lease has expired"
     );
-    assert!(matches!(
-        store.ack(&f.queue, id, Some(2)).await.unwrap(),
-        AckOutcome::Done { .. }
-    ));
+    assert_eq!(
+        store.ack(&f.queue, id, Some(2)).await.unwrap().outcome,
+        Outcome::DONE
+    );
 }
 
 /// An action on jobs of one state lists them first. Meanwhile a consumer takes one, and others become ready.
@@ -301,18 +298,12 @@ async fn a_released_job_is_next_again_and_keeps_its_try() {
     f.publish(START, job("b")).await;
     assert_eq!(f.reserve(START, 1, 100).await, ["a"]);
     let store = f.store.at(START);
-    assert_eq!(
-        store.release(&f.queue, id, 2).await.unwrap(),
-        ReleaseOutcome::Lost
-    );
+    assert_eq!(store.release(&f.queue, id, 2).await.unwrap(), Outcome::Lost);
     assert_eq!(
         store.release(&f.queue, id, 1).await.unwrap(),
-        ReleaseOutcome::Done
+        Outcome::Released
     );
-    assert_eq!(
-        store.release(&f.queue, id, 1).await.unwrap(),
-        ReleaseOutcome::Lost
-    );
+    assert_eq!(store.release(&f.queue, id, 1).await.unwrap(), Outcome::Lost);
     let claim = Claim::new(2, 1000);
     let again = store.reserve(&f.queue, &[claim]).await.unwrap();
     let again: Vec<_> = again.jobs[0]
@@ -321,10 +312,7 @@ async fn a_released_job_is_next_again_and_keeps_its_try() {
         .collect();
     assert_eq!(again, [(&b"a"[..], 0, 2), (&b"b"[..], 0, 1)]);
     // A call that is repeated because its reply was lost does not take the next delivery back.
-    assert_eq!(
-        store.release(&f.queue, id, 1).await.unwrap(),
-        ReleaseOutcome::Lost
-    );
+    assert_eq!(store.release(&f.queue, id, 1).await.unwrap(), Outcome::Lost);
     assert_eq!(
         f.move_due(START + 100).await.ready,
         0,
@@ -356,11 +344,7 @@ async fn deliveries_that_are_taken_back_together_keep_their_order() {
             attempt,
         });
     let released = store.release_all(&f.queue, &newest_first, 0).await.unwrap();
-    let (done, gone, lost) = (
-        ReleaseOutcome::Done,
-        ReleaseOutcome::AlreadyGone,
-        ReleaseOutcome::Lost,
-    );
+    let (done, gone, lost) = (Outcome::Released, Outcome::Gone, Outcome::Lost);
     assert_eq!(released, [done, done, gone, lost, done]);
     f.expect(START, &["a", "d", "e", "behind"]).await;
     assert_eq!(f.counts().await, [0, 0, 5, 0]);
@@ -398,17 +382,14 @@ async fn an_id_finds_its_job_only_in_its_queue_and_if_every_part_matches() {
     ] {
         assert_eq!(store.peek_job(queue, id).await.unwrap(), None);
         assert_eq!(
-            store.ack(queue, id, None).await.unwrap(),
-            AckOutcome::AlreadyGone
+            store.ack(queue, id, None).await.unwrap().outcome,
+            Outcome::Gone
         );
         assert_eq!(
             store.cancel(queue, id, IfRunning::Refuse).await.unwrap(),
             CancelOutcome::AlreadyGone
         );
-        assert_eq!(
-            store.release(queue, id, 1).await.unwrap(),
-            ReleaseOutcome::AlreadyGone
-        );
+        assert_eq!(store.release(queue, id, 1).await.unwrap(), Outcome::Gone);
     }
     f.expect(START, &["a"]).await;
 }

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobState, NewJob, QueueKey};
-use tidegate_store::{AuditEvent, AuditOptions, ReleaseOutcome};
+use tidegate_store::{AuditEvent, AuditOptions};
 use tidegate_testkit::consistency;
 
 use crate::fixture::{START, StoreFixture, TOKEN, all_queues, delayed, fixture, job};
@@ -189,7 +190,7 @@ async fn the_doorbell_rings_if_the_list_was_empty_or_the_count_was_0() {
     let id = reserved.jobs[0][0].id;
     assert_eq!(
         store.release(&f.queue, id, 1).await.unwrap(),
-        ReleaseOutcome::Done
+        Outcome::Released
     );
     next().rang_for(&f.queue).await;
     f.publish(START, delayed("due", 10)).await;

@@ -13,13 +13,12 @@ pub use episode::Episode;
 pub use job::{JobInAnswer, JobParameters};
 pub use native::{
     CancelEffect, HeldJob, JobAddress, JobEndAnswer, NativeAnswer, NativeCall, PublishMode,
-    ReservedVersion, RetryTimes, RunResult, SettleAction, SettleResult, ShownVersion,
-    VersionResult, VersionSpec,
+    ReservedVersion, RetryTimes, RunResult, SettleAction, ShownVersion, VersionResult, VersionSpec,
 };
 pub use operation::{ClientRequest, HUNG_UP, NOT_CONFIRMED, Operation, RequestOutcome};
 pub(crate) use reserve_call::{JOB_LEASES, ReserveCall};
-pub(crate) use time::merge_spans;
 pub use time::{Span, UnixMicros, now};
+pub(crate) use time::{merge_spans, micros};
 
 /// The part of a run that is judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

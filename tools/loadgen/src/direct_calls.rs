@@ -3,8 +3,9 @@
 use std::cell::{Cell, RefCell};
 
 use bytes::Bytes;
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{AckOutcome, AckRequest, Claim, Store, StoreConfig};
+use tidegate_store::{AckRequest, Claim, Store, StoreConfig};
 
 use crate::body::JobLabel;
 use crate::clock::now_us;
@@ -104,19 +105,16 @@ impl<'a> DirectCalls<'a> {
             let mut leased = self.leased.borrow_mut();
             let rest = leased.len().saturating_sub(most);
             let ids = leased.drain(rest..);
-            ids.map(|id| AckRequest { id, attempt: None }).collect()
+            ids.map(AckRequest::from).collect()
         };
         if requests.is_empty() {
             return Ok(0);
         }
         let acked = self.store.ack_all(&self.queue, &requests, 0).await;
-        for (request, outcome) in requests.iter().zip(acked.map_err(store_error)?) {
-            match outcome {
-                AckOutcome::Done { .. } | AckOutcome::Rerun { .. } => {}
-                AckOutcome::AlreadyGone | AckOutcome::Lost => {
-                    let defect = format!("job {} was gone before its ack", request.id);
-                    self.run.jobs.borrow_mut().record_defect(defect);
-                }
+        for (request, acked) in requests.iter().zip(acked.map_err(store_error)?) {
+            if let Outcome::Gone | Outcome::Lost = acked.outcome {
+                let defect = format!("job {} was gone before its ack", request.id);
+                self.run.jobs.borrow_mut().record_defect(defect);
             }
         }
         Ok(requests.len() as u64)

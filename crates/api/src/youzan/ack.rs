@@ -3,8 +3,10 @@
 //! The protocol has no leases: any client that knows the id of a reserved job may finish it. A version that was added meanwhile
 //! runs. A job that is not reserved, as after the end of its TTR, is deleted, unless it was added after the last pop.
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{Failures, Job, JobState, QueueKey};
-use tidegate_store::{AckOutcome, LeasedJob};
+use tidegate_engine::Settlement;
+use tidegate_store::LeasedJob;
 
 use super::answer::CommandResult;
 use super::cancel::{cancel_in, expire_entry, topics_of};
@@ -13,32 +15,21 @@ use super::job_id::references;
 use super::request::NamedJob;
 use super::service::YouzanService;
 
-/// What became of a job in a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FinishOutcome {
-    /// The job is done.
-    Done,
-    /// Its run is done. A version that was added meanwhile runs.
-    Rerun,
-    /// No consumer holds such a job.
-    NotLeased,
-}
-
 pub(super) async fn ack(
     service: &YouzanService,
     named: NamedJob,
 ) -> Result<CommandResult, YouzanError> {
     let topics = topics_of(service, &named).await?;
-    let mut end = FinishOutcome::NotLeased;
+    let mut end = None;
     // The job of an earlier topic comes last, and is the first to be finished. One request ends one run.
     for topic in topics.iter().rev() {
         end = ack_in(service, &service.queue(topic), &named.id).await?;
-        if end != FinishOutcome::NotLeased {
+        if end.is_some() {
             break;
         }
     }
-    let mut is_left = end == FinishOutcome::Rerun || topics.len() > 1;
-    if end == FinishOutcome::NotLeased {
+    let mut is_left = end == Some(Outcome::Rerun) || topics.len() > 1;
+    if end.is_none() {
         for topic in &topics {
             is_left |= !delete_delivered(service, &service.queue(topic), &named.id).await?;
         }
@@ -74,11 +65,12 @@ fn is_new_version(job: &Job) -> bool {
     is_unfinished && job.attempt > 0 && job.failures == Some(Failures::default())
 }
 
+/// Ends the run of a job of a queue. Returns its outcome, done or rerun; `None` if no consumer holds such a job.
 async fn ack_in(
     service: &YouzanService,
     queue: &QueueKey,
     id: &str,
-) -> Result<FinishOutcome, YouzanError> {
+) -> Result<Option<Outcome>, YouzanError> {
     for reference in references(queue, id) {
         let Some(found) = service.pool.peek_job(queue, reference).await? else {
             continue;
@@ -90,12 +82,13 @@ async fn ack_in(
             id: found.job.id,
             attempt: found.job.attempt,
         };
-        match service.pool.ack_leased(queue, &[leased]).await?.first() {
-            Some(AckOutcome::Done { .. }) => return Ok(FinishOutcome::Done),
-            Some(AckOutcome::Rerun { .. }) => return Ok(FinishOutcome::Rerun),
-            // Its lease has ended since it was read.
-            Some(AckOutcome::AlreadyGone | AckOutcome::Lost) | None => {}
+        let ack = Settlement::Ack(vec![leased.into()]);
+        let acked = service.pool.settle(queue, &ack).await?.into_iter().next();
+        // Its lease may have ended since it was read.
+        let end = acked.filter(|it| matches!(it, Outcome::Done { .. } | Outcome::Rerun));
+        if end.is_some() {
+            return Ok(end);
         }
     }
-    Ok(FinishOutcome::NotLeased)
+    Ok(None)
 }

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use hyper::Method;
 use tidegate_core::v1::consume::{
-    AckAnswer, AckBody, AckItem, AckItemOutcome, FailAnswer, FailBody, FailItem, FailItemOutcome,
-    ReleaseAnswer, ReleaseBody, ReleaseItemOutcome, ReserveAnswer, ReserveBody, TouchAnswer,
-    TouchBody, TouchItemOutcome,
+    AckBody, AckItem, FailBody, FailItem, Outcome, ReleaseBody, ReserveAnswer, ReserveBody,
+    SettleAnswer, SettleCall, TouchBody,
 };
 use tidegate_core::v1::values::{DurationMs, LeaseText};
 
@@ -34,18 +32,16 @@ impl Client {
     ///
     /// # Errors
     /// Those of requests.
-    pub async fn ack(&self, leases: Vec<AckItem>) -> Result<Vec<AckItemOutcome>, Error> {
-        let answer: AckAnswer = self.settle("/ack", &AckBody { leases }).await?;
-        Ok(answer.results)
+    pub async fn ack(&self, leases: Vec<AckItem>) -> Result<Vec<Outcome>, Error> {
+        self.settle(SettleCall::Ack, &AckBody { leases }).await
     }
 
     /// Reports attempts that failed, up to 1,000. One outcome per job, in order.
     ///
     /// # Errors
     /// Those of requests.
-    pub async fn fail(&self, leases: Vec<FailItem>) -> Result<Vec<FailItemOutcome>, Error> {
-        let answer: FailAnswer = self.settle("/fail", &FailBody { leases }).await?;
-        Ok(answer.results)
+    pub async fn fail(&self, leases: Vec<FailItem>) -> Result<Vec<Outcome>, Error> {
+        self.settle(SettleCall::Fail, &FailBody { leases }).await
     }
 
     /// Extends leases, up to 1,000, by this time from now on; by default as the jobs or their policies say. One outcome
@@ -57,10 +53,10 @@ impl Client {
         &self,
         leases: Vec<LeaseText>,
         lease: Option<Duration>,
-    ) -> Result<Vec<TouchItemOutcome>, Error> {
+    ) -> Result<Vec<Outcome>, Error> {
         let lease = lease.map(DurationMs::try_from).transpose()?;
-        let answer: TouchAnswer = self.settle("/touch", &TouchBody { leases, lease }).await?;
-        Ok(answer.results)
+        self.settle(SettleCall::Touch, &TouchBody { leases, lease })
+            .await
     }
 
     /// Gives jobs back, up to 1,000, which are due again after the delay. This counts as no failure. One outcome per
@@ -72,25 +68,24 @@ impl Client {
         &self,
         leases: Vec<LeaseText>,
         delay: Duration,
-    ) -> Result<Vec<ReleaseItemOutcome>, Error> {
+    ) -> Result<Vec<Outcome>, Error> {
         let delay = Some(DurationMs::try_from(delay)?).filter(|delay| *delay != DurationMs::ZERO);
-        let answer: ReleaseAnswer = self
-            .settle("/release", &ReleaseBody { leases, delay })
-            .await?;
-        Ok(answer.results)
+        self.settle(SettleCall::Release, &ReleaseBody { leases, delay })
+            .await
     }
 
     /// A lease names one attempt, so a repetition changes nothing more.
-    async fn settle<A: serde::de::DeserializeOwned>(
+    async fn settle(
         &self,
-        path: &str,
+        settle: SettleCall,
         body: &impl serde::Serialize,
-    ) -> Result<A, Error> {
-        let call = HttpCall::json(Method::POST, path, body)?;
+    ) -> Result<Vec<Outcome>, Error> {
+        let call = HttpCall::settle(settle, body)?;
         let reply = self
             .transport
             .send_repeated(&call, RepeatSafety::Repeatable)
             .await?;
-        reply.json()
+        let answer: SettleAnswer = reply.json()?;
+        Ok(answer.results)
     }
 }

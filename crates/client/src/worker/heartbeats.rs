@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hyper::Method;
 use tidegate_core::limits::{LEASE_MS_MAX, SETTLE_LEASES_MAX};
-use tidegate_core::v1::consume::{TouchAnswer, TouchBody, TouchItemOutcome};
+use tidegate_core::v1::consume::{Outcome, SettleAnswer, SettleCall, TouchBody};
 use tidegate_core::v1::values::DurationMs;
 
 use super::job::CancelReason;
@@ -51,15 +50,9 @@ async fn extend(client: &Client, leases: &LeaseTable, due: &[(u64, HeldLease)]) 
     }
 }
 
-fn apply(
-    leases: &LeaseTable,
-    number: u64,
-    lease: &HeldLease,
-    outcome: TouchItemOutcome,
-    sent: Instant,
-) {
+fn apply(leases: &LeaseTable, number: u64, lease: &HeldLease, outcome: Outcome, sent: Instant) {
     match outcome {
-        TouchItemOutcome::Extended {
+        Outcome::Extended {
             cancel_requested, ..
         } => {
             leases.extended(number, sent);
@@ -68,11 +61,11 @@ fn apply(
             }
         }
         // A job that ended while the request was in flight is not in the table any more.
-        TouchItemOutcome::Lost | TouchItemOutcome::Gone => leases.lost(number),
+        _ => leases.lost(number),
     }
 }
 
-async fn touch(client: &Client, due: &[(u64, HeldLease)]) -> Result<Vec<TouchItemOutcome>, Error> {
+async fn touch(client: &Client, due: &[(u64, HeldLease)]) -> Result<Vec<Outcome>, Error> {
     let length = due
         .first()
         .map_or(Duration::ZERO, |(_, lease)| lease.length);
@@ -83,7 +76,7 @@ async fn touch(client: &Client, due: &[(u64, HeldLease)]) -> Result<Vec<TouchIte
         .iter()
         .map(|(_, lease)| lease.job.lease().clone())
         .collect();
-    let call = HttpCall::json(Method::POST, "/touch", &TouchBody { leases, lease })?;
+    let call = HttpCall::settle(SettleCall::Touch, &TouchBody { leases, lease })?;
     // An answer that is late must leave time for another request.
     let limit = (length / 3)
         .max(ANSWER_LIMIT_MIN)
@@ -93,6 +86,6 @@ async fn touch(client: &Client, due: &[(u64, HeldLease)]) -> Result<Vec<TouchIte
         client.transport.send(&call, RepeatSafety::Repeatable),
     )
     .await;
-    let answer: TouchAnswer = answering.map_err(|_| Error::NoAnswer(limit))??.json()?;
+    let answer: SettleAnswer = answering.map_err(|_| Error::NoAnswer(limit))??.json()?;
     Ok(answer.results)
 }

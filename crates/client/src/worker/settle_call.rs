@@ -1,14 +1,9 @@
 //! The requests that report the ends of jobs.
 
-use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-use hyper::Method;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use tidegate_core::v1::consume::{
-    AckBody, AckItemOutcome, FailBody, FailItem, FailItemOutcome, ReleaseItemOutcome,
-};
+use serde::Serialize;
+use tidegate_core::v1::consume::{AckBody, FailBody, FailItem, Outcome, SettleAnswer, SettleCall};
 use tidegate_core::v1::values::{DurationMs, LeaseText};
 
 use super::reply::JobReply;
@@ -27,12 +22,6 @@ pub(super) struct SettleCalls<'a> {
     client: &'a Client,
 }
 
-/// The answer to any of them.
-#[derive(Debug, Deserialize)]
-struct OutcomeList<O> {
-    results: Vec<O>,
-}
-
 impl<'a> SettleCalls<'a> {
     pub(super) const fn new(client: &'a Client) -> Self {
         Self { client }
@@ -47,7 +36,7 @@ impl<'a> SettleCalls<'a> {
                 .map(|(lease, reply)| reply.into_item(lease))
                 .collect(),
         };
-        let Some(error) = self.settle("/ack", &done, until, body, ack_outcome).await else {
+        let Some(error) = self.settle(SettleCall::Ack, &done, until, body).await else {
             return;
         };
         if done.len() > 1 {
@@ -74,7 +63,7 @@ impl<'a> SettleCalls<'a> {
             leases: failed.to_vec(),
         };
         if self
-            .settle("/fail", &failed, until, body, fail_outcome)
+            .settle(SettleCall::Fail, &failed, until, body)
             .await
             .is_none()
         {
@@ -90,35 +79,35 @@ impl<'a> SettleCalls<'a> {
     pub(super) async fn release(&self, delay: DurationMs, released: Vec<Expiring<LeaseText>>) {
         let (leases, until) = split(released);
         let body = |leases: &[LeaseText]| release_body(delay, leases.to_vec());
-        self.settle("/release", &leases, until, body, release_outcome)
-            .await;
+        self.settle(SettleCall::Release, &leases, until, body).await;
     }
 
     /// Sends the items, and returns why the server rejected them. Other errors are logged.
-    async fn settle<T, B: Serialize, O: DeserializeOwned + Debug>(
+    async fn settle<T, B: Serialize>(
         &self,
-        path: &'static str,
+        call: SettleCall,
         items: &[T],
         until: Instant,
         body: impl FnOnce(&[T]) -> B,
-        is_lost: fn(&O) -> bool,
     ) -> Option<Error> {
         if items.is_empty() {
             return None;
         }
-        match self.send::<O>(path, &body(items), until).await {
+        match self.send(call, &body(items), until).await {
             Ok(outcomes) => {
-                let lost = outcomes.iter().filter(|outcome| is_lost(outcome)).count();
+                let lost = outcomes.iter().filter(|it| **it == Outcome::Lost).count();
                 if lost > 0 {
                     tracing::warn!(
-                        "leases expired before {path}: jobs={lost}; these jobs run again"
+                        "leases expired before /{}: jobs={lost}; these jobs run again",
+                        call.name()
                     );
                 }
                 None
             }
             Err(error) => {
                 tracing::error!(
-                    "failed to report jobs: path={path} jobs={} error={error}",
+                    "failed to report jobs: path=/{} jobs={} error={error}",
+                    call.name(),
                     items.len()
                 );
                 matches!(error.status(), Some(400 | 413 | 415 | 422)).then_some(error)
@@ -126,13 +115,13 @@ impl<'a> SettleCalls<'a> {
         }
     }
 
-    async fn send<O: DeserializeOwned>(
+    async fn send(
         &self,
-        path: &str,
+        call: SettleCall,
         body: &impl Serialize,
         until: Instant,
-    ) -> Result<Vec<O>, Error> {
-        let call = HttpCall::json(Method::POST, path, body)?;
+    ) -> Result<Vec<Outcome>, Error> {
+        let call = HttpCall::settle(call, body)?;
         let mut delays = DELAYS.delays();
         loop {
             let error = match self
@@ -141,7 +130,7 @@ impl<'a> SettleCalls<'a> {
                 .send(&call, RepeatSafety::Repeatable)
                 .await
             {
-                Ok(reply) => return Ok(reply.json::<OutcomeList<O>>()?.results),
+                Ok(reply) => return Ok(reply.json::<SettleAnswer>()?.results),
                 Err(error) => error,
             };
             let left = until.saturating_duration_since(Instant::now());
@@ -161,16 +150,4 @@ fn split<T>(items: Vec<Expiring<T>>) -> (Vec<T>, Instant) {
     let until = items.iter().map(|(_, expires)| *expires).max();
     let items = items.into_iter().map(|(item, _)| item).collect();
     (items, until.unwrap_or_else(Instant::now))
-}
-
-const fn ack_outcome(outcome: &AckItemOutcome) -> bool {
-    matches!(outcome, AckItemOutcome::Lost)
-}
-
-const fn fail_outcome(outcome: &FailItemOutcome) -> bool {
-    matches!(outcome, FailItemOutcome::Lost)
-}
-
-const fn release_outcome(outcome: &ReleaseItemOutcome) -> bool {
-    matches!(outcome, ReleaseItemOutcome::Lost)
 }

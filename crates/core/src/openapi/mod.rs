@@ -3,14 +3,14 @@
 pub(crate) mod answer;
 mod embedding;
 pub(crate) mod kinds;
+mod settle;
 mod values;
 
 use utoipa::OpenApi;
 
-use crate::v1::consume::{
-    AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody, ReserveAnswer,
-    ReserveBody, TouchAnswer, TouchBody,
-};
+use settle::SettleAnswerSchemas;
+
+use crate::v1::consume::{AckBody, FailBody, ReleaseBody, ReserveAnswer, ReserveBody, TouchBody};
 use crate::v1::job::{
     ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation,
     JobListPage, PromotedJob, UnfinishedJob,
@@ -31,8 +31,7 @@ use crate::{IfRunning, Namespace, Policy};
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
 #[derive(Debug, OpenApi)]
-#[openapi(components(schemas(
-    AckAnswer,
+#[openapi(modifiers(&SettleAnswerSchemas), components(schemas(
     AckBody,
     ActAnswer,
     ActBody,
@@ -46,7 +45,6 @@ use crate::{IfRunning, Namespace, Policy};
     DeletedQueue,
     DeletedRelay,
     DeletedSchedule,
-    FailAnswer,
     FailBody,
     IfRunning,
     JobContent,
@@ -67,7 +65,6 @@ use crate::{IfRunning, Namespace, Policy};
     RelayConfig,
     RelayDetails,
     RelayListPage,
-    ReleaseAnswer,
     ReleaseBody,
     ReserveAnswer,
     ReserveBody,
@@ -79,7 +76,6 @@ use crate::{IfRunning, Namespace, Policy};
     ScheduleDetails,
     ScheduleListPage,
     ScheduleRuns,
-    TouchAnswer,
     TouchBody,
     UnfinishedJob,
     WorkerListPage,

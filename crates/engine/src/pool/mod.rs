@@ -19,7 +19,7 @@ use crate::metrics::{Collector, PoolMetrics};
 use crate::publish::backlog::PublishBacklog;
 use crate::publish::batch::Batcher;
 use crate::publish::batch::items::{
-    BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, SinglePublish,
+    BatchedAck, BatchedKeyedPublish, BatchedPublish, SinglePublish,
 };
 use crate::publish::lane::LanePublisher;
 use crate::publish::size::PublishSize;
@@ -49,7 +49,6 @@ pub struct Pool {
     pub(crate) publishing_alone: Batcher<SinglePublish>,
     pub(crate) publishing_keyed: Batcher<BatchedKeyedPublish>,
     pub(crate) acking: Batcher<BatchedAck>,
-    pub(crate) acking_leases: Batcher<BatchedLeaseAck>,
     /// Set when the deployment has shown that it can confirm writes to disk.
     pub(crate) confirms_disk: OnceCell<()>,
     pub(crate) target: Option<Arc<Self>>,
@@ -78,7 +77,6 @@ impl Pool {
             publishing_alone: Batcher::new(),
             publishing_keyed: Batcher::new(),
             acking: Batcher::new(),
-            acking_leases: Batcher::new(),
             publisher: LanePublisher::new(store.clone(), Arc::clone(&lanes)),
             lanes,
             policies: PolicyTable::new(&store),

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_store::{
-    AckOutcome, CancelOutcome, JobReference, JobSurroundings, PeekedJob, StoreError, WaitingOutcome,
+    CancelOutcome, JobReference, JobSurroundings, PeekedJob, StoreError, WaitingOutcome,
 };
 
 use super::Pool;
@@ -133,9 +134,9 @@ impl JobAnswer for CancelOutcome {
     }
 }
 
-impl JobAnswer for AckOutcome {
+impl JobAnswer for Outcome {
     fn is_gone(&self) -> bool {
-        *self == Self::AlreadyGone
+        *self == Self::Gone
     }
 
     /// An ack names a job by its id, which no other job has.

@@ -1,7 +1,8 @@
 use tidegate_core::codec::encode_result;
+use tidegate_core::v1::consume::{Outcome, SettleCall};
 use tidegate_core::{Attributes, JobId, JobState, QueueKey};
 
-use super::settle::{SettleVerb, Settled};
+use super::settle::{LeasedJob, SettleVerb, outcome_of};
 use crate::bodies::SMALL_TRANSFER_BYTES_MAX;
 use crate::error::StoreError;
 use crate::reply::Reply;
@@ -13,41 +14,46 @@ static ACK: LazyScript = script!("ack");
 /// The same, but a server that has reached `maxmemory` refuses it.
 static ACK_WITH_RESULTS: LazyScript = script!("ack").refused_without_memory();
 
-/// The outcome of an acknowledgement.
+/// An acknowledgement that was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum AckOutcome {
-    /// The job is done: deleted, or kept for a while.
-    Done {
-        /// The state it was in.
-        was: JobState,
-        /// Time since the job was published, in ms.
-        age_ms: u64,
-    },
-    /// This run is done. A newer version of the job, which waited for that, will run.
-    Rerun {
-        /// Time since the job was published, in ms.
-        age_ms: u64,
-    },
-    /// There is no such job in this queue.
-    AlreadyGone,
-    /// The delivery no longer holds the job, which is unchanged.
-    Lost,
-}
-
-impl AckOutcome {
-    const fn is_done(self) -> bool {
-        matches!(self, Self::Done { .. })
-    }
+pub struct Acked {
+    /// What became of the job.
+    pub outcome: Outcome,
+    /// The state it was in, if it is done.
+    pub was: Option<JobState>,
+    /// Time since the job was published, in ms; 0 if no run of it has ended.
+    pub age_ms: u64,
 }
 
 /// An acknowledgement of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AckRequest {
     /// The job.
     pub id: JobId,
     /// The delivery that is done; `None` = any delivery, in any state of the job.
     pub attempt: Option<u32>,
+    /// Kept as long as the job is. A server that has reached `maxmemory` drops it.
+    pub result: Option<NewResult>,
+}
+
+impl From<JobId> for AckRequest {
+    fn from(id: JobId) -> Self {
+        Self {
+            id,
+            attempt: None,
+            result: None,
+        }
+    }
+}
+
+impl From<LeasedJob> for AckRequest {
+    fn from(job: LeasedJob) -> Self {
+        Self {
+            attempt: Some(job.attempt),
+            ..job.id.into()
+        }
+    }
 }
 
 /// What a worker returns for a job that is done.
@@ -66,9 +72,13 @@ struct Ack {
 
 impl SettleVerb for Ack {
     type Item = AckRequest;
-    type Outcome = AckOutcome;
+    type Outcome = Acked;
 
-    const GONE: AckOutcome = AckOutcome::AlreadyGone;
+    const GONE: Acked = Acked {
+        outcome: Outcome::Gone,
+        was: None,
+        age_ms: 0,
+    };
 
     fn id(job: &AckRequest) -> JobId {
         job.id
@@ -82,19 +92,25 @@ impl SettleVerb for Ack {
         call.arg(job.attempt.unwrap_or(0))
     }
 
-    fn read(job: &AckRequest, reply: &mut Reply, now_ms: u64) -> Result<AckOutcome, StoreError> {
-        let (outcome, state) = (Settled::read(reply)?, reply.count()?);
+    fn read(job: &AckRequest, reply: &mut Reply, now_ms: u64) -> Result<Acked, StoreError> {
+        let (number, state) = (reply.count()?, reply.count()?);
+        let outcome = outcome_of(SettleCall::Ack, number, Outcome::DONE)?;
+        let was = match outcome {
+            Outcome::Done { .. } => Some(crate::reply::state(state)?),
+            Outcome::Rerun => None,
+            _ => {
+                return Ok(Acked {
+                    outcome,
+                    ..Self::GONE
+                });
+            }
+        };
         let age_ms = now_ms.saturating_sub(job.id.created_at_ms());
-        match outcome {
-            Settled::Gone => Ok(AckOutcome::AlreadyGone),
-            Settled::Applied => Ok(AckOutcome::Done {
-                was: crate::reply::state(state)?,
-                age_ms,
-            }),
-            Settled::Rerun => Ok(AckOutcome::Rerun { age_ms }),
-            Settled::Lost => Ok(AckOutcome::Lost),
-            other => other.unexpected(),
-        }
+        Ok(Acked {
+            outcome,
+            was,
+            age_ms,
+        })
     }
 }
 
@@ -109,65 +125,55 @@ impl Store {
         queue: &QueueKey,
         id: JobId,
         attempt: Option<u32>,
-    ) -> Result<AckOutcome, StoreError> {
-        let request = AckRequest { id, attempt };
+    ) -> Result<Acked, StoreError> {
+        let request = AckRequest {
+            attempt,
+            ..id.into()
+        };
         let mut acked = self.ack_all(queue, &[request], 0).await?;
-        Ok(acked.pop().unwrap_or(AckOutcome::AlreadyGone))
+        Ok(acked.pop().unwrap_or(Ack::GONE))
     }
 
-    /// Ends jobs that are done, and returns the outcome of each, in order. Those of a bucket are ended in one step. Jobs
-    /// of the native API that do not say how long they are to be kept are kept for `retain_ms`; 0 = they are deleted.
+    /// Ends jobs that are done, and returns the outcome of each, in order. Those of a bucket are ended in one step, unless
+    /// their results are large. Jobs of the native API that do not say how long they are to be kept are kept for
+    /// `retain_ms`; 0 = they are deleted.
     ///
     /// # Errors
-    /// Redis is unavailable. Jobs may have been deleted.
+    /// Redis is unavailable. Jobs may be done.
     pub async fn ack_all(
         &self,
         queue: &QueueKey,
         jobs: &[AckRequest],
         retain_ms: u64,
-    ) -> Result<Vec<AckOutcome>, StoreError> {
-        self.settle(&ACK, queue, &Ack { retain_ms }, jobs).await
-    }
-
-    /// The same for jobs with results, which are kept as long as the jobs are. A server that has reached `maxmemory` drops
-    /// them. Returns the outcome of each job, and whether its result was dropped.
-    ///
-    /// # Errors
-    /// Redis is unavailable. Jobs may be done.
-    pub async fn ack_with_results(
-        &self,
-        queue: &QueueKey,
-        jobs: &[(AckRequest, Option<NewResult>)],
-        retain_ms: u64,
-    ) -> Result<Vec<(AckOutcome, bool)>, StoreError> {
-        let mut outcomes = vec![(AckOutcome::AlreadyGone, false); jobs.len()];
-        let ids = jobs.iter().map(|(request, _)| request.id);
-        for (bucket, indexes) in self.by_bucket(ids) {
+    ) -> Result<Vec<Acked>, StoreError> {
+        if jobs.iter().all(|job| job.result.is_none()) {
+            return self.settle(&ACK, queue, &Ack { retain_ms }, jobs).await;
+        }
+        let mut acked = vec![Ack::GONE; jobs.len()];
+        for (bucket, indexes) in self.by_bucket(jobs.iter().map(Ack::id)) {
             for indexes in small_calls(&indexes, jobs) {
-                let acked = self.ack_call(queue, bucket, indexes, jobs, retain_ms);
-                for (index, outcome) in indexes.iter().zip(acked.await?) {
-                    outcomes[*index] = outcome;
+                let of_call: Vec<&AckRequest> = indexes.iter().map(|index| &jobs[*index]).collect();
+                let answers = self.ack_with_results(queue, bucket, &of_call, retain_ms);
+                for (index, answer) in indexes.iter().zip(answers.await?) {
+                    acked[*index] = answer;
                 }
             }
         }
-        Ok(outcomes)
+        Ok(acked)
     }
 
     /// Acknowledges some jobs of a bucket with their results; without them if the server has no memory.
-    async fn ack_call(
+    async fn ack_with_results(
         &self,
         queue: &QueueKey,
         bucket: u16,
-        indexes: &[usize],
-        jobs: &[(AckRequest, Option<NewResult>)],
+        jobs: &[&AckRequest],
         retain_ms: u64,
-    ) -> Result<Vec<(AckOutcome, bool)>, StoreError> {
-        let of_call = || indexes.iter().map(|index| &jobs[*index]);
-        let results: Vec<(usize, Vec<u8>)> = of_call()
+    ) -> Result<Vec<Acked>, StoreError> {
+        let results: Vec<(usize, Vec<u8>)> = jobs
+            .iter()
             .enumerate()
-            .filter_map(|(place, (request, result))| {
-                Some((place, self.encoded_result(request, result.as_ref()?)))
-            })
+            .filter_map(|(place, job)| Some((place, self.encoded_result(job)?)))
             .collect();
         let call = self.call_on_queue(&ACK_WITH_RESULTS, queue, bucket);
         let mut call = call.arg(retain_ms).arg(results.len());
@@ -176,8 +182,8 @@ impl Store {
             bytes += result.len();
             call = call.arg(*place).arg(result);
         }
-        call = of_call().fold(call, |call, (request, _)| {
-            call.job(Some(request.id)).arg(request.attempt.unwrap_or(0))
+        call = jobs.iter().fold(call, |call, job| {
+            call.job(Some(job.id)).arg(job.attempt.unwrap_or(0))
         });
         let sent = match bytes > SMALL_TRANSFER_BYTES_MAX {
             true => call.send_with_commands(Vec::new()).await,
@@ -186,36 +192,53 @@ impl Store {
         let mut reply = match sent {
             Ok((reply, _)) => reply.ok()?,
             Err(error) if error.is_out_of_memory() => {
-                let requests: Vec<AckRequest> = of_call().map(|(request, _)| *request).collect();
-                let acked = self.ack_all(queue, &requests, retain_ms).await?;
-                let acked = acked.into_iter().zip(of_call());
-                return Ok(acked
-                    .map(|(outcome, (_, result))| (outcome, result.is_some() && outcome.is_done()))
-                    .collect());
+                return self.ack_without_results(queue, jobs, retain_ms).await;
             }
             Err(error) => return Err(error),
         };
         let now_ms = reply.count()?;
-        of_call()
-            .map(|(request, _)| Ok((Ack::read(request, &mut reply, now_ms)?, false)))
-            .collect()
+        let jobs = jobs.iter();
+        jobs.map(|job| Ack::read(job, &mut reply, now_ms)).collect()
     }
 
-    fn encoded_result(&self, request: &AckRequest, result: &NewResult) -> Vec<u8> {
+    async fn ack_without_results(
+        &self,
+        queue: &QueueKey,
+        jobs: &[&AckRequest],
+        retain_ms: u64,
+    ) -> Result<Vec<Acked>, StoreError> {
+        let requests: Vec<AckRequest> = jobs.iter().map(|job| (*job).clone()).collect();
+        let ack = Ack { retain_ms };
+        let mut acked = self.settle(&ACK, queue, &ack, &requests).await?;
+        for (acked, job) in acked.iter_mut().zip(jobs) {
+            if let Outcome::Done { result_dropped } = &mut acked.outcome {
+                *result_dropped = job.result.is_some();
+            }
+        }
+        Ok(acked)
+    }
+
+    fn encoded_result(&self, job: &AckRequest) -> Option<Vec<u8>> {
+        let result = job.result.as_ref()?;
         let compress_from = self.inner.config.compress_from_bytes;
-        let nonce = request.id.nonce();
-        encode_result(&result.attributes, &result.body, nonce, compress_from)
+        let nonce = job.id.nonce();
+        Some(encode_result(
+            &result.attributes,
+            &result.body,
+            nonce,
+            compress_from,
+        ))
     }
 }
 
 /// Splits the jobs of a bucket into calls with small results each, or with one that is large.
 fn small_calls<'a>(
     indexes: &'a [usize],
-    jobs: &'a [(AckRequest, Option<NewResult>)],
+    jobs: &'a [AckRequest],
 ) -> impl Iterator<Item = &'a [usize]> {
     let mut bytes = 0;
     indexes.chunk_by(move |before, after| {
-        let size = |index: &usize| jobs[*index].1.as_ref().map_or(0, |it| it.body.len());
+        let size = |index: &usize| jobs[*index].result.as_ref().map_or(0, |it| it.body.len());
         if bytes == 0 {
             bytes = size(before);
         }

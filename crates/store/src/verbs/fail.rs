@@ -1,6 +1,8 @@
+use tidegate_core::v1::consume::{Outcome, SettleCall};
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobId, QueueKey, RetryPolicy};
 
-use super::settle::{LeasedJob, SettleVerb, Settled};
+use super::settle::{LeasedJob, SettleVerb, outcome_of};
 use crate::error::StoreError;
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
@@ -33,27 +35,6 @@ pub struct FailRequest {
     pub error: String,
 }
 
-/// The outcome of a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum FailOutcome {
-    /// The job will be delivered again.
-    Retry {
-        /// When it is due, in ms since 1970.
-        due_at_ms: u64,
-    },
-    /// The job is dead.
-    Dead,
-    /// The job is deleted, as its producer had requested.
-    Cancelled,
-    /// A newer version of the job, which waited for the end of this run, will run.
-    Rerun,
-    /// There is no such job in this queue.
-    AlreadyGone,
-    /// This delivery no longer holds the job, which is unchanged.
-    Lost,
-}
-
 struct FailVerb<'a> {
     policy: &'a RetryPolicy,
     is_full: bool,
@@ -61,9 +42,9 @@ struct FailVerb<'a> {
 
 impl SettleVerb for FailVerb<'_> {
     type Item = FailRequest;
-    type Outcome = FailOutcome;
+    type Outcome = Outcome;
 
-    const GONE: FailOutcome = FailOutcome::AlreadyGone;
+    const GONE: Outcome = Outcome::Gone;
 
     fn id(failed: &FailRequest) -> JobId {
         failed.job.id
@@ -91,16 +72,10 @@ impl SettleVerb for FailVerb<'_> {
         call.arg(rand::random::<u16>()).arg(&failed.error)
     }
 
-    fn read(_: &FailRequest, reply: &mut Reply, _: u64) -> Result<FailOutcome, StoreError> {
-        let (outcome, due_at_ms) = (Settled::read(reply)?, reply.count()?);
-        Ok(match outcome {
-            Settled::Gone => FailOutcome::AlreadyGone,
-            Settled::Applied => FailOutcome::Retry { due_at_ms },
-            Settled::Lost => FailOutcome::Lost,
-            Settled::Rerun => FailOutcome::Rerun,
-            Settled::Cancelled => FailOutcome::Cancelled,
-            Settled::Buried => FailOutcome::Dead,
-        })
+    fn read(_: &FailRequest, reply: &mut Reply, _: u64) -> Result<Outcome, StoreError> {
+        let (number, due_at_ms) = (reply.count()?, reply.count()?);
+        let run_at = Timestamp::saturating(due_at_ms);
+        outcome_of(SettleCall::Fail, number, Outcome::Retry { run_at })
     }
 }
 
@@ -115,7 +90,7 @@ impl Store {
         queue: &QueueKey,
         failed: &[FailRequest],
         policy: &RetryPolicy,
-    ) -> Result<Vec<FailOutcome>, StoreError> {
+    ) -> Result<Vec<Outcome>, StoreError> {
         let is_full = false;
         self.settle(&FAIL, queue, &FailVerb { policy, is_full }, failed)
             .await

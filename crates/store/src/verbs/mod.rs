@@ -35,12 +35,12 @@ mod touch;
 mod waiting;
 mod withdraw;
 
-pub use ack::{AckOutcome, AckRequest, NewResult};
+pub use ack::{AckRequest, Acked, NewResult};
 pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck, NamespaceCount};
 pub use cancel::CancelOutcome;
 pub use change::{ChangeOutcome, JobChange, NewDue};
 pub use explain::{JobSurroundings, JobsBefore};
-pub use fail::{AfterFailure, FailOutcome, FailRequest};
+pub use fail::{AfterFailure, FailRequest};
 pub use job_reference::JobReference;
 pub use leaders::ServerLeaders;
 pub use lease::LeaseOutcome;
@@ -58,7 +58,6 @@ pub use publish_keyed::{
     IdempotentRequest, JobSnapshot, KeyedCall, KeyedPublish, PublishJob, PublishOutcome,
     PublishReply,
 };
-pub use release::ReleaseOutcome;
 pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
 pub use respawn::DueTimes;
 pub use result::JobEnd;
@@ -68,5 +67,4 @@ pub use schedule::{
 };
 pub use settle::LeasedJob;
 pub use sweep::{SWEEP_CHUNKS_MAX, SweepOutcome};
-pub use touch::TouchOutcome;
 pub use waiting::WaitingOutcome;

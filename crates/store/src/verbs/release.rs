@@ -1,7 +1,8 @@
 use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::v1::consume::{Outcome, SettleCall};
 use tidegate_core::{JobId, QueueKey};
 
-use super::settle::{LeasedJob, SettleVerb, Settled};
+use super::settle::{LeasedJob, SettleVerb, outcome_of};
 use crate::error::StoreError;
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
@@ -10,31 +11,15 @@ use crate::store::Store;
 
 static RELEASE: LazyScript = script!("release");
 
-/// The outcome of giving a delivery back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum ReleaseOutcome {
-    /// The job is the next one of its queue again, or delayed.
-    Done,
-    /// The job is deleted, as its producer had requested.
-    Cancelled,
-    /// A newer version of the job, which waited for the end of this run, will run.
-    Rerun,
-    /// There is no such job in this queue.
-    AlreadyGone,
-    /// This delivery no longer holds the job.
-    Lost,
-}
-
 struct Release {
     delay_ms: u64,
 }
 
 impl SettleVerb for Release {
     type Item = LeasedJob;
-    type Outcome = ReleaseOutcome;
+    type Outcome = Outcome;
 
-    const GONE: ReleaseOutcome = ReleaseOutcome::AlreadyGone;
+    const GONE: Outcome = Outcome::Gone;
 
     fn id(job: &LeasedJob) -> JobId {
         job.id
@@ -48,15 +33,8 @@ impl SettleVerb for Release {
         call.arg(job.attempt)
     }
 
-    fn read(_: &LeasedJob, reply: &mut Reply, _: u64) -> Result<ReleaseOutcome, StoreError> {
-        match Settled::read(reply)? {
-            Settled::Gone => Ok(ReleaseOutcome::AlreadyGone),
-            Settled::Applied => Ok(ReleaseOutcome::Done),
-            Settled::Lost => Ok(ReleaseOutcome::Lost),
-            Settled::Rerun => Ok(ReleaseOutcome::Rerun),
-            Settled::Cancelled => Ok(ReleaseOutcome::Cancelled),
-            other @ Settled::Buried => other.unexpected(),
-        }
+    fn read(_: &LeasedJob, reply: &mut Reply, _: u64) -> Result<Outcome, StoreError> {
+        outcome_of(SettleCall::Release, reply.count()?, Outcome::Released)
     }
 }
 
@@ -70,10 +48,10 @@ impl Store {
         queue: &QueueKey,
         id: JobId,
         attempt: u32,
-    ) -> Result<ReleaseOutcome, StoreError> {
+    ) -> Result<Outcome, StoreError> {
         let job = LeasedJob { id, attempt };
         let mut released = self.release_all(queue, &[job], 0).await?;
-        Ok(released.pop().unwrap_or(ReleaseOutcome::AlreadyGone))
+        Ok(released.pop().unwrap_or(Outcome::Gone))
     }
 
     /// Gives deliveries of a queue back, and returns the outcome of each, in order. Without a delay they are the next
@@ -88,7 +66,7 @@ impl Store {
         queue: &QueueKey,
         jobs: &[LeasedJob],
         delay_ms: u64,
-    ) -> Result<Vec<ReleaseOutcome>, StoreError> {
+    ) -> Result<Vec<Outcome>, StoreError> {
         self.settle(&RELEASE, queue, &Release { delay_ms }, jobs)
             .await
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tidegate_core::v1::consume::{Outcome, SettleCall};
 use tidegate_core::{JobId, QueueKey};
 
 use crate::error::StoreError;
@@ -19,38 +20,25 @@ pub struct LeasedJob {
     pub attempt: u32,
 }
 
-/// The outcome of a job, as the scripts number them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Settled {
-    Gone,
-    Applied,
-    Lost,
-    Rerun,
-    Cancelled,
-    Buried,
-}
-
-impl Settled {
-    pub(super) fn read(reply: &mut Reply) -> Result<Self, StoreError> {
-        Ok(match reply.count()? {
-            0 => Self::Gone,
-            1 => Self::Applied,
-            2 => Self::Lost,
-            3 => Self::Rerun,
-            4 => Self::Cancelled,
-            5 => Self::Buried,
-            other => return Err(unknown(other)),
-        })
-    }
-
-    /// The error for an outcome that the script must not return.
-    pub(super) fn unexpected<T>(self) -> Result<T, StoreError> {
-        Err(unknown(self as u64))
-    }
-}
-
-fn unknown(outcome: u64) -> StoreError {
-    StoreError::corrupt(format!("script returned the unknown outcome {outcome}"))
+/// The outcome that scripts give this number, and return for this call; `applied` is its outcome if the call has done its
+/// work.
+pub(super) fn outcome_of(
+    call: SettleCall,
+    number: u64,
+    applied: Outcome,
+) -> Result<Outcome, StoreError> {
+    let outcome = match number {
+        0 => Some(Outcome::Gone),
+        1 => Some(applied),
+        2 => Some(Outcome::Lost),
+        3 => Some(Outcome::Rerun),
+        4 => Some(Outcome::Cancelled),
+        5 => Some(Outcome::Dead),
+        _ => None,
+    };
+    outcome
+        .filter(|it| call.can_end_in(it))
+        .ok_or_else(|| StoreError::corrupt(format!("script returned the unknown outcome {number}")))
 }
 
 /// A verb that ends or extends leases.

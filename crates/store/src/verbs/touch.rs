@@ -1,7 +1,9 @@
 use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::v1::consume::{Outcome, SettleCall};
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobId, QueueKey};
 
-use super::settle::{LeasedJob, SettleVerb, Settled};
+use super::settle::{LeasedJob, SettleVerb, outcome_of};
 use crate::error::StoreError;
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
@@ -9,23 +11,8 @@ use crate::script_call::Call;
 use crate::store::Store;
 
 static TOUCH: LazyScript = script!("touch");
-
-/// The outcome of extending a lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum TouchOutcome {
-    /// The delivery holds the job.
-    Extended {
-        /// The end of the lease, in ms since 1970.
-        until_ms: u64,
-        /// Its producer wants the job cancelled.
-        cancel_requested: bool,
-    },
-    /// There is no such job in this queue.
-    AlreadyGone,
-    /// This delivery no longer holds the job.
-    Lost,
-}
+/// The number that the script gives a lease that is extended although a cancel was requested.
+const CANCELLED: u64 = 4;
 
 struct Touch {
     lease_ms: Option<u64>,
@@ -34,9 +21,9 @@ struct Touch {
 
 impl SettleVerb for Touch {
     type Item = LeasedJob;
-    type Outcome = TouchOutcome;
+    type Outcome = Outcome;
 
-    const GONE: TouchOutcome = TouchOutcome::AlreadyGone;
+    const GONE: Outcome = Outcome::Gone;
 
     fn id(job: &LeasedJob) -> JobId {
         job.id
@@ -51,18 +38,15 @@ impl SettleVerb for Touch {
         call.arg(job.attempt)
     }
 
-    fn read(_: &LeasedJob, reply: &mut Reply, _: u64) -> Result<TouchOutcome, StoreError> {
-        let (outcome, until_ms) = (Settled::read(reply)?, reply.count()?);
-        let extended = |cancel_requested| TouchOutcome::Extended {
-            until_ms,
+    fn read(_: &LeasedJob, reply: &mut Reply, _: u64) -> Result<Outcome, StoreError> {
+        let (number, until_ms) = (reply.count()?, reply.count()?);
+        let extended = |cancel_requested| Outcome::Extended {
+            lease_until: Timestamp::saturating(until_ms),
             cancel_requested,
         };
-        match outcome {
-            Settled::Gone => Ok(TouchOutcome::AlreadyGone),
-            Settled::Lost => Ok(TouchOutcome::Lost),
-            Settled::Applied => Ok(extended(false)),
-            Settled::Cancelled => Ok(extended(true)),
-            other => other.unexpected(),
+        match number {
+            CANCELLED => Ok(extended(true)),
+            _ => outcome_of(SettleCall::Touch, number, extended(false)),
         }
     }
 }
@@ -79,7 +63,7 @@ impl Store {
         jobs: &[LeasedJob],
         lease_ms: Option<u64>,
         default_ms: u64,
-    ) -> Result<Vec<TouchOutcome>, StoreError> {
+    ) -> Result<Vec<Outcome>, StoreError> {
         let touch = Touch {
             lease_ms,
             default_ms,

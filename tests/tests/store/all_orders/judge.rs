@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{IfExists, JobId, JobState};
 use tidegate_store::{
-    AckOutcome, CancelOutcome, ChangeOutcome, FailOutcome, LeasedJob, PromoteOutcome,
-    PublishOutcome, PublishReply, ReleaseOutcome, TouchOutcome,
+    Acked, CancelOutcome, ChangeOutcome, LeasedJob, PromoteOutcome, PublishOutcome, PublishReply,
 };
 
 use crate::fixture::LOSSES_MAX;
@@ -185,15 +185,15 @@ impl OrderJudge {
         self.delivered = Some(version);
     }
 
-    pub(super) fn acked(&mut self, leased: LeasedJob, outcome: AckOutcome, retain_ms: u64) {
+    pub(super) fn acked(&mut self, leased: LeasedJob, acked: Acked, retain_ms: u64) {
         let is_held = self.is_held_by(leased);
         if is_held {
             self.acknowledged = Some(self.job().version);
             assert_eq!(self.acknowledged, self.delivered, "not the last that ran");
         }
-        match outcome {
-            AckOutcome::Done { was, .. } => {
-                assert!(is_held && was == JobState::Leased, "{self:?}");
+        match acked.outcome {
+            Outcome::DONE => {
+                assert!(is_held && acked.was == Some(JobState::Leased), "{self:?}");
                 let (now_ms, job) = (self.now_ms, self.job().clone());
                 assert_eq!(job.waiting, None, "a newer version is lost");
                 self.end();
@@ -204,12 +204,13 @@ impl OrderJudge {
                 };
                 self.job = (retain_ms > 0).then_some(kept);
             }
-            AckOutcome::Rerun { .. } => {
+            Outcome::Rerun => {
                 assert!(is_held, "{self:?}");
                 assert!(matches!(self.end_run(), JudgedEnd::Rerun));
             }
-            AckOutcome::AlreadyGone => self.not_held(leased, true),
-            AckOutcome::Lost => self.not_held(leased, false),
+            Outcome::Gone => self.not_held(leased, true),
+            Outcome::Lost => self.not_held(leased, false),
+            other => panic!("{other:?}: {self:?}"),
         }
     }
 
@@ -222,57 +223,59 @@ impl OrderJudge {
         assert_eq!(is_gone, expected, "{leased:?}: {self:?}");
     }
 
-    pub(super) fn failed(&mut self, leased: LeasedJob, for_good: bool, outcome: FailOutcome) {
+    pub(super) fn failed(&mut self, leased: LeasedJob, for_good: bool, outcome: Outcome) {
         match outcome {
-            FailOutcome::AlreadyGone => return self.not_held(leased, true),
-            FailOutcome::Lost => return self.not_held(leased, false),
+            Outcome::Gone => return self.not_held(leased, true),
+            Outcome::Lost => return self.not_held(leased, false),
             _ => assert!(self.is_held_by(leased), "{outcome:?}: {self:?}"),
         }
         match (self.end_run(), outcome) {
-            (JudgedEnd::Rerun, FailOutcome::Rerun)
-            | (JudgedEnd::Cancelled, FailOutcome::Cancelled) => return,
+            (JudgedEnd::Rerun, Outcome::Rerun) | (JudgedEnd::Cancelled, Outcome::Cancelled) => {
+                return;
+            }
             (JudgedEnd::Plain, _) => {}
             (_, outcome) => panic!("{outcome:?}: {self:?}"),
         }
         let job = self.job();
         job.failures += 1;
         if for_good || job.failures >= ATTEMPTS_MAX {
-            assert_eq!(outcome, FailOutcome::Dead);
+            assert_eq!(outcome, Outcome::Dead);
             job.state = JobState::Dead;
-        } else if let FailOutcome::Retry { due_at_ms } = outcome {
-            self.wait_until(due_at_ms);
+        } else if let Outcome::Retry { run_at } = outcome {
+            self.wait_until(run_at.as_ms());
         } else {
             panic!("{outcome:?}: {self:?}");
         }
     }
 
-    pub(super) fn touched(&mut self, leased: LeasedJob, outcome: TouchOutcome) {
+    pub(super) fn touched(&mut self, leased: LeasedJob, outcome: Outcome) {
         match outcome {
-            TouchOutcome::AlreadyGone => self.not_held(leased, true),
-            TouchOutcome::Lost => self.not_held(leased, false),
-            TouchOutcome::Extended {
-                until_ms,
+            Outcome::Gone => self.not_held(leased, true),
+            Outcome::Lost => self.not_held(leased, false),
+            Outcome::Extended {
+                lease_until,
                 cancel_requested,
             } => {
+                let until_ms = lease_until.as_ms();
                 assert!(self.is_held_by(leased), "{self:?}");
                 let job = self.job();
                 assert_eq!(cancel_requested, job.cancel_requested);
                 assert!(until_ms >= job.until_ms, "a shorter lease");
                 job.until_ms = until_ms;
             }
+            other => panic!("{other:?}: {self:?}"),
         }
     }
 
-    pub(super) fn released(&mut self, leased: LeasedJob, due_ms: u64, outcome: ReleaseOutcome) {
+    pub(super) fn released(&mut self, leased: LeasedJob, due_ms: u64, outcome: Outcome) {
         match outcome {
-            ReleaseOutcome::AlreadyGone => return self.not_held(leased, true),
-            ReleaseOutcome::Lost => return self.not_held(leased, false),
+            Outcome::Gone => return self.not_held(leased, true),
+            Outcome::Lost => return self.not_held(leased, false),
             _ => assert!(self.is_held_by(leased), "{outcome:?}: {self:?}"),
         }
         match (self.end_run(), outcome) {
-            (JudgedEnd::Rerun, ReleaseOutcome::Rerun)
-            | (JudgedEnd::Cancelled, ReleaseOutcome::Cancelled) => {}
-            (JudgedEnd::Plain, ReleaseOutcome::Done) => self.wait_until(due_ms),
+            (JudgedEnd::Rerun, Outcome::Rerun) | (JudgedEnd::Cancelled, Outcome::Cancelled) => {}
+            (JudgedEnd::Plain, Outcome::Released) => self.wait_until(due_ms),
             (_, outcome) => panic!("{outcome:?}: {self:?}"),
         }
     }

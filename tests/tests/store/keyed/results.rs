@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_store::{AfterFailure, Doorbell, FailRequest, JobEnd, Messages, NewResult};
+use tidegate_store::{Acked, AfterFailure, Doorbell, FailRequest, JobEnd, Messages, NewResult};
 use tokio::time::timeout;
 
 use super::*;
@@ -33,16 +33,16 @@ impl StoreFixture {
         now_ms: u64,
         jobs: &[(LeasedJob, Option<NewResult>)],
         retain_ms: u64,
-    ) -> Vec<(AckOutcome, bool)> {
+    ) -> Vec<Acked> {
         let jobs = jobs.iter().map(|(job, result)| {
-            let request = AckRequest {
-                id: job.id,
-                attempt: Some(job.attempt),
-            };
-            (request, result.clone())
+            let result = result.clone();
+            AckRequest {
+                result,
+                ..(*job).into()
+            }
         });
         let (jobs, store): (Vec<_>, _) = (jobs.collect(), self.store.at(now_ms));
-        let acked = store.ack_with_results(&self.queue, &jobs, retain_ms);
+        let acked = store.ack_all(&self.queue, &jobs, retain_ms);
         acked.await.unwrap()
     }
 
@@ -90,16 +90,15 @@ async fn each_job_of_a_call_has_its_own_result() {
         let (leased, _) = f.lease_one(START).await;
         jobs.push((leased, result(body)));
     }
-    let done = (
-        AckOutcome::Done {
-            was: JobState::Leased,
-            age_ms: 1,
-        },
-        false,
-    );
+    let done = Acked {
+        outcome: Outcome::DONE,
+        was: Some(JobState::Leased),
+        age_ms: 1,
+    };
     assert_eq!(f.ack_with(START + 1, &jobs, RETAIN_MS).await, vec![done; 5]);
-    let gone = (AckOutcome::AlreadyGone, false);
-    assert_eq!(f.ack_with(START + 1, &jobs, RETAIN_MS).await, vec![gone; 5]);
+    for again in f.ack_with(START + 1, &jobs, RETAIN_MS).await {
+        assert_eq!(again.outcome, Outcome::Gone);
+    }
     for ((leased, _), body) in jobs.iter().zip(&bodies) {
         assert_eq!(&f.result_text(START + 1, leased.id).await, body);
     }
@@ -184,10 +183,7 @@ async fn who_waits_for_a_key_waits_for_its_newest_version() {
     let replaced = f.publish_keyed(START, replaced).await;
     assert_eq!(replaced.outcome, PublishOutcome::Rerun);
     let acked = f.ack_with(START, &[(leased, result("first"))], 0).await;
-    assert!(
-        matches!(acked[0], (AckOutcome::Rerun { .. }, false)),
-        "{acked:?}"
-    );
+    assert_eq!(acked[0].outcome, Outcome::Rerun);
     let (leased, body) = f.lease_one(START).await;
     assert_eq!(body, "2");
     let _ = f.ack_with(START, &[(leased, result("second"))], 0).await;

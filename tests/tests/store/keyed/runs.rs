@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Failures, IfExists, IfRunning, JobState, RetryPolicy};
 use tidegate_core::{RetryDelays, RetrySteps};
 use tidegate_store::{
-    AfterFailure, CancelOutcome, ChangeOutcome, Claim, FailOutcome, FailRequest, FailureEffect,
-    JobChange, KeyedCall, KeyedPublish, LeaseLength, LeasedJob, NewDue, PublishJob, PublishOutcome,
-    ReleaseOutcome, TouchOutcome,
+    AfterFailure, CancelOutcome, ChangeOutcome, Claim, FailRequest, FailureEffect, JobChange,
+    KeyedCall, KeyedPublish, LeaseLength, LeasedJob, NewDue, PublishJob, PublishOutcome,
 };
 
 use super::{TERMS, id_of};
@@ -38,7 +39,7 @@ impl StoreFixture {
         self.publish_keyed(now_ms, job).await.outcome
     }
 
-    async fn fail(&self, now_ms: u64, job: LeasedJob, then: AfterFailure) -> FailOutcome {
+    async fn fail(&self, now_ms: u64, job: LeasedJob, then: AfterFailure) -> Outcome {
         let failed = [FailRequest {
             job,
             then,
@@ -73,9 +74,10 @@ impl StoreFixture {
         for _ in 0..failures {
             let (leased, _) = self.lease_one(now_ms).await;
             let failed = self.fail(now_ms, leased, AfterFailure::RetryAsConfigured);
-            let FailOutcome::Retry { due_at_ms } = failed.await else {
+            let Outcome::Retry { run_at } = failed.await else {
                 panic!("attempts are left");
             };
+            let due_at_ms = run_at.as_ms();
             delays.push(due_at_ms - now_ms);
             now_ms = due_at_ms;
             self.move_due(now_ms).await;
@@ -87,7 +89,7 @@ impl StoreFixture {
         let (store, leases) = (self.store.at(now_ms), [job]);
         let touched = store.touch_all(&self.queue, &leases, lease_ms, LEASE_MS);
         match touched.await.unwrap()[0] {
-            TouchOutcome::Extended { until_ms, .. } => until_ms,
+            Outcome::Extended { lease_until, .. } => lease_until.as_ms(),
             other => panic!("{other:?}"),
         }
     }
@@ -120,7 +122,7 @@ async fn failures_losses_and_releases_are_counted_separately() {
     let (leased, _) = f.lease_one(START).await;
     let store = f.store.at(START);
     let released = store.release(&f.queue, leased.id, leased.attempt).await;
-    assert_eq!(released.unwrap(), ReleaseOutcome::Done);
+    assert_eq!(released.unwrap(), Outcome::Released);
     assert_eq!(f.failures(START).await, (JobState::Ready, counted(0, 0)));
     f.lease_one(START).await;
     let now_ms = START + LEASE_MS;
@@ -130,7 +132,8 @@ async fn failures_losses_and_releases_are_counted_separately() {
     assert_eq!(leased.attempt, 3);
     let failed = f.fail(now_ms, leased, AfterFailure::RetryAsConfigured);
     let due_at_ms = now_ms + 1000;
-    assert_eq!(failed.await, FailOutcome::Retry { due_at_ms });
+    let run_at = Timestamp::saturating(due_at_ms);
+    assert_eq!(failed.await, Outcome::Retry { run_at });
     assert_eq!(f.failures(now_ms).await, (JobState::Delayed, counted(1, 1)));
     let mut now_ms = due_at_ms;
     f.move_due(now_ms).await;
@@ -160,13 +163,13 @@ async fn a_dead_job_is_revived_with_new_counters_and_its_attempts_continue() {
     assert_eq!(publish().await, PublishOutcome::Created);
     let (first, _) = f.lease_one(START).await;
     let failed = f.fail(START, first, AfterFailure::RetryAsConfigured).await;
-    assert_eq!(failed, FailOutcome::Dead);
+    assert_eq!(failed, Outcome::Dead);
     assert_eq!(publish().await, PublishOutcome::Revived);
     assert_eq!(f.failures(START).await, (JobState::Ready, counted(0, 0)));
     let (second, _) = f.lease_one(START).await;
     assert_eq!((second.id, second.attempt), (first.id, 2));
     let late = f.fail(START, first, AfterFailure::Bury).await;
-    assert_eq!(late, FailOutcome::Lost);
+    assert_eq!(late, Outcome::Lost);
 }
 
 #[tokio::test]
@@ -312,7 +315,7 @@ async fn a_revoked_job_is_gone_with_its_waiting_version_and_history() {
     assert_eq!(revoked.unwrap(), CancelOutcome::Done { id, was });
     assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
     let late = f.fail(START, leased, AfterFailure::RetryAsConfigured).await;
-    assert_eq!(late, FailOutcome::AlreadyGone);
+    assert_eq!(late, Outcome::Gone);
 }
 
 /// Delays are chosen at random; of 40, some are in the lower and some in the upper half.
@@ -362,7 +365,7 @@ async fn old_dead_jobs_are_deleted_although_a_younger_one_is_before_them() {
         f.publish_keyed(now_ms, job).await;
         let (leased, _) = f.lease_one(now_ms).await;
         let failed = f.fail(now_ms, leased, AfterFailure::Bury).await;
-        assert_eq!(failed, FailOutcome::Dead);
+        assert_eq!(failed, Outcome::Dead);
     };
     for (key, after_ms) in [("young", 0), ("old", 10), ("older", 20), ("young", 5000)] {
         die(key, START + after_ms).await;

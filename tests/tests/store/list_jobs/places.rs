@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use tidegate_core::v1::consume::Outcome;
 
 #[tokio::test]
 async fn a_list_finds_its_place_again_after_many_jobs_were_taken() {
@@ -46,7 +47,7 @@ async fn a_job_that_comes_back_is_no_place_in_a_list() {
         let (id, attempt) = lease(&f, START, 60_000).await;
         let leased = LeasedJob { id, attempt };
         let released = store.release_all(&f.queue, &[leased], 1000).await;
-        assert_eq!(released.unwrap(), [ReleaseOutcome::Done]);
+        assert_eq!(released.unwrap(), [Outcome::Released]);
     }
     f.move_due(START + 5000).await;
     let store = f.store.at(START + 5000);

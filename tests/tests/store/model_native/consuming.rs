@@ -2,10 +2,10 @@
 
 use std::iter::repeat;
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobId, JobState, RetryDelays, RetryPolicy, RetrySteps};
 use tidegate_store::{
-    AckOutcome, AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, LeaseLength, LeasedJob,
-    NewResult, ReleaseOutcome, ReserveOptions,
+    AckRequest, AfterFailure, Claim, FailRequest, LeaseLength, LeasedJob, NewResult, ReserveOptions,
 };
 
 use super::NativeRun;
@@ -154,18 +154,29 @@ impl NativeRun<'_> {
         let Some((queue, leased)) = self.chosen(deliveries) else {
             return;
         };
-        let requests = leased.iter().map(|leased| AckRequest {
-            id: leased.id,
-            attempt: by_attempt.then_some(leased.attempt),
-        });
         let results = results.iter().map(|spec| self.new_result((*spec)?));
-        let results: Vec<_> = results.chain(repeat(None)).take(leased.len()).collect();
-        let jobs: Vec<_> = requests.zip(results).collect();
-        let acked = self.acknowledge(queue, &jobs, retain_ms).await;
-        for ((request, result), acked) in jobs.iter().zip(acked) {
-            let result = result.as_ref();
-            let expected = self.model.ack(queue, request, retain_ms, result);
-            assert_eq!(acked, expected, "{request:?} of {jobs:?}");
+        let results = results.chain(repeat(None)).take(leased.len());
+        let requests = leased
+            .iter()
+            .zip(results)
+            .map(|(leased, result)| AckRequest {
+                id: leased.id,
+                attempt: by_attempt.then_some(leased.attempt),
+                result,
+            });
+        let requests: Vec<_> = requests.collect();
+        let has_results = requests.iter().any(|request| request.result.is_some());
+        let verb = if has_results {
+            "ack with results"
+        } else {
+            "ack"
+        };
+        let (store, key) = (self.store(), &self.queues[queue]);
+        let acked = store.ack_all(key, &requests, retain_ms).await.unwrap();
+        for (request, acked) in requests.iter().zip(acked) {
+            self.note(verb, &acked.outcome);
+            let expected = self.model.ack(queue, request, retain_ms);
+            assert_eq!(acked, expected, "{request:?} of {requests:?}");
         }
     }
 
@@ -180,29 +191,6 @@ impl NativeRun<'_> {
                 .collect(),
             body: spec.content.bytes(self.versions),
         })
-    }
-
-    /// Calls the verb with results only if there are some.
-    async fn acknowledge(
-        &mut self,
-        queue: usize,
-        jobs: &[(AckRequest, Option<NewResult>)],
-        retain_ms: u64,
-    ) -> Vec<AckOutcome> {
-        let (store, key) = (self.store(), &self.queues[queue]);
-        if jobs.iter().all(|(_, result)| result.is_none()) {
-            let requests: Vec<AckRequest> = jobs.iter().map(|(request, _)| *request).collect();
-            let acked = store.ack_all(key, &requests, retain_ms).await.unwrap();
-            acked.iter().for_each(|outcome| self.note("ack", outcome));
-            return acked;
-        }
-        let acked = store.ack_with_results(key, jobs, retain_ms).await.unwrap();
-        let acked = acked.into_iter().map(|(outcome, is_dropped)| {
-            assert!(!is_dropped, "the server has memory");
-            self.note("ack with results", &outcome);
-            outcome
-        });
-        acked.collect()
     }
 
     async fn fail(&mut self, deliveries: &[usize], then: AfterFailure) {
@@ -222,18 +210,19 @@ impl NativeRun<'_> {
             self.note("fail", &outcome);
             let now_ms = self.model.now_ms;
             match (outcome, self.model.fail(queue, failed, &policy)) {
-                (FailOutcome::AlreadyGone, FailEffect::NotHeld(NotHeld::Gone))
-                | (FailOutcome::Lost, FailEffect::NotHeld(NotHeld::Lost))
-                | (FailOutcome::Rerun, FailEffect::Rerun)
-                | (FailOutcome::Cancelled, FailEffect::Cancelled)
-                | (FailOutcome::Dead, FailEffect::Dead) => {}
+                (Outcome::Gone, FailEffect::NotHeld(NotHeld::Gone))
+                | (Outcome::Lost, FailEffect::NotHeld(NotHeld::Lost))
+                | (Outcome::Rerun, FailEffect::Rerun)
+                | (Outcome::Cancelled, FailEffect::Cancelled)
+                | (Outcome::Dead, FailEffect::Dead) => {}
                 (
-                    FailOutcome::Retry { due_at_ms },
+                    Outcome::Retry { run_at },
                     FailEffect::Retry {
                         delay_ms,
                         jitter_permille,
                     },
                 ) => {
+                    let due_at_ms = run_at.as_ms();
                     let longer_ms = due_at_ms.checked_sub(now_ms + delay_ms);
                     let most_ms = (delay_ms * jitter_permille).div_ceil(1000);
                     assert!(longer_ms.is_some_and(|ms| ms <= most_ms), "{longer_ms:?}");
@@ -267,7 +256,7 @@ impl NativeRun<'_> {
         };
         let store = self.store();
         let released = store.release_all(&self.queues[queue], &leased, delay_ms);
-        let released: Vec<ReleaseOutcome> = released.await.unwrap();
+        let released = released.await.unwrap();
         released
             .iter()
             .for_each(|outcome| self.note("release", outcome));
@@ -277,7 +266,7 @@ impl NativeRun<'_> {
             .map(|leased| model.release(queue, *leased, delay_ms));
         assert_eq!(released, expected.collect::<Vec<_>>());
         let done = leased.iter().zip(&released);
-        let done = done.filter(|(_, outcome)| **outcome == ReleaseOutcome::Done && delay_ms == 0);
+        let done = done.filter(|(_, outcome)| **outcome == Outcome::Released && delay_ms == 0);
         self.released = done.map(|(leased, _)| leased.id.number()).collect();
     }
 

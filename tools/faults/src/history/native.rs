@@ -1,6 +1,7 @@
 //! Requests of the native API, `/v1`, and their answers, with what the judge needs.
 
 use serde::{Deserialize, Serialize};
+use tidegate_core::v1::consume::{Outcome, SettleCall};
 use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{IfExists, IfRunning, JobState};
 
@@ -94,14 +95,14 @@ pub enum SettleAction {
 }
 
 impl SettleAction {
-    /// Returns the name of its request.
+    /// Returns its request.
     #[must_use]
-    pub const fn verb(self) -> &'static str {
+    pub const fn call(self) -> SettleCall {
         match self {
-            Self::Ack => "ack",
-            Self::Fail | Self::FailRetryIn(_) | Self::FailDead => "fail",
-            Self::Touch(_) => "touch",
-            Self::Release(_) => "release",
+            Self::Ack => SettleCall::Ack,
+            Self::Fail | Self::FailRetryIn(_) | Self::FailDead => SettleCall::Fail,
+            Self::Touch(_) => SettleCall::Touch,
+            Self::Release(_) => SettleCall::Release,
         }
     }
 }
@@ -177,8 +178,8 @@ pub enum NativeAnswer {
     Published(Vec<VersionResult>),
     /// These jobs were reserved.
     Reserved(Vec<ReservedVersion>),
-    /// The result of each delivery.
-    Settled(Vec<SettleResult>),
+    /// The outcome of each delivery.
+    Settled(Vec<Outcome>),
     /// The job was cancelled, or not.
     Cancelled {
         /// Its id.
@@ -281,29 +282,6 @@ pub struct ReservedVersion {
     pub lease_until: UnixMicros,
 }
 
-/// The result of a settled delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SettleResult {
-    /// The job is done.
-    Done,
-    /// It runs again with a newer version.
-    Rerun,
-    /// It is retried at this time.
-    Retry(UnixMicros),
-    /// It is dead.
-    Dead,
-    /// It is deleted, as its producer requested.
-    Cancelled,
-    /// The lease lasts until this time.
-    Extended(UnixMicros),
-    /// It was given back.
-    Released,
-    /// Another worker may hold it.
-    Lost,
-    /// There is no such job.
-    Gone,
-}
-
 /// What a cancel did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CancelEffect {
@@ -371,7 +349,7 @@ impl NativeCall {
         match self {
             Self::Publish { .. } => "publish",
             Self::Reserve { .. } => "reserve",
-            Self::Settle { action, .. } => action.verb(),
+            Self::Settle { action, .. } => action.call().name(),
             Self::Cancel { .. } => "cancel",
             Self::Change { .. } => "change",
             Self::Promote { .. } => "promote",

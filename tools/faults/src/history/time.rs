@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use tidegate_core::v1::values::Timestamp;
 
 /// A time in µs since 1970, by the clock of this machine, which is also Redis's clock.
 pub type UnixMicros = u64;
@@ -18,6 +19,11 @@ pub fn now() -> UnixMicros {
     since.map_or(0, |time| {
         u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
     })
+}
+
+/// Returns the time of an instant on the wire.
+pub(crate) const fn micros(at: Timestamp) -> UnixMicros {
+    at.as_ms() * 1000
 }
 
 /// A time span; both ends are inclusive.

@@ -1,12 +1,9 @@
 //! Consuming jobs: reserve, then ack, fail, touch or release.
 
-mod outcomes;
+mod outcome;
 mod reserve;
 mod settle;
 
-pub use outcomes::{
-    AckAnswer, AckItemOutcome, FailAnswer, FailItemOutcome, ReleaseAnswer, ReleaseItemOutcome,
-    TouchAnswer, TouchItemOutcome,
-};
+pub use outcome::{Outcome, SettleAnswer, SettleCall};
 pub use reserve::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
 pub use settle::{AckBody, AckItem, FailBody, FailItem, ReleaseBody, TouchBody};

@@ -8,8 +8,9 @@ use foldhash::HashMap;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use prometheus::{IntGauge, IntGaugeVec};
+use tidegate_core::v1::consume::Outcome;
 use tidegate_daemon::metrics::gauges;
-use tidegate_store::{LeasedJob, POLL_QUEUES_MAX, ReleaseOutcome};
+use tidegate_store::{LeasedJob, POLL_QUEUES_MAX};
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
@@ -275,7 +276,7 @@ impl Shared {
                 }
                 match released {
                     Ok(outcomes) => {
-                        let done = outcomes.iter().filter(|it| **it == ReleaseOutcome::Done);
+                        let done = outcomes.iter().filter(|it| **it == Outcome::Released);
                         return done.for_each(|_| pool.metrics.released());
                     }
                     Err(error) => record_store_error(&error),

@@ -1,6 +1,6 @@
 //! The verbs that are batched, and their items.
 
-use tidegate_core::{JobId, NewJob};
+use tidegate_core::{JobId, NewJob, QueueKey};
 
 use crate::publish::backlog::BacklogPermit;
 
@@ -41,6 +41,11 @@ pub(crate) struct BatchedKeyedPublish;
 #[derive(Debug)]
 pub(crate) struct BatchedAck;
 
-/// Acknowledging deliveries: each item is a job of a queue in one bucket, with the attempt that is done.
-#[derive(Debug)]
-pub(crate) struct BatchedLeaseAck;
+/// The acknowledgements that share calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct AckKey {
+    pub(crate) queue: QueueKey,
+    pub(crate) bucket: u16,
+    /// Whether the jobs are kept as the policy of the queue says. Otherwise they are deleted.
+    pub(crate) retains: bool,
+}

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_core::{NewJob, QueueKey};
 use tidegate_store::{
-    AckOutcome, AckRequest, KeyedPublish, LanePublish, PUBLISH_JOBS_MAX, PublishJob, PublishReply,
+    AckRequest, Acked, KeyedPublish, LanePublish, PUBLISH_JOBS_MAX, PublishJob, PublishReply,
     PublishedJobs, Receipt, StoreError,
 };
 
 use super::Verb;
 use super::items::{
-    BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, PublishItem, SinglePublish,
+    AckKey, BatchedAck, BatchedKeyedPublish, BatchedPublish, PublishItem, SinglePublish,
     SinglePublishItem,
 };
 use crate::pool::Pool;
@@ -144,35 +144,20 @@ impl Verb for BatchedKeyedPublish {
 
 impl Verb for BatchedAck {
     type Context = Pool;
-    type BatchKey = (QueueKey, u16);
-    type BatchItem = JobId;
-    type ItemOutcome = AckOutcome;
-
-    async fn call(
-        pool: &Pool,
-        (queue, _): &(QueueKey, u16),
-        _lane: u16,
-        items: Vec<JobId>,
-    ) -> Result<Vec<AckOutcome>, StoreError> {
-        let done = |id| AckRequest { id, attempt: None };
-        let jobs: Vec<AckRequest> = items.into_iter().map(done).collect();
-        pool.store.ack_all(queue, &jobs, 0).await
-    }
-}
-
-impl Verb for BatchedLeaseAck {
-    type Context = Pool;
-    type BatchKey = (QueueKey, u16);
+    type BatchKey = AckKey;
     type BatchItem = AckRequest;
-    type ItemOutcome = AckOutcome;
+    type ItemOutcome = Acked;
 
     async fn call(
         pool: &Pool,
-        (queue, _): &(QueueKey, u16),
+        key: &AckKey,
         _lane: u16,
         items: Vec<AckRequest>,
-    ) -> Result<Vec<AckOutcome>, StoreError> {
-        let retain_ms = pool.policies.policy(queue).retain_ms;
-        pool.store.ack_all(queue, &items, retain_ms).await
+    ) -> Result<Vec<Acked>, StoreError> {
+        let retain_ms = match key.retains {
+            true => pool.policies.policy(&key.queue).retain_ms,
+            false => 0,
+        };
+        pool.store.ack_all(&key.queue, &items, retain_ms).await
     }
 }

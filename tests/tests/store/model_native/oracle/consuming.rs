@@ -1,11 +1,10 @@
 //! The outcomes of the verbs of consumers.
 
 use bytes::Bytes;
+use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobId, JobState, RetryPolicy, RetrySteps};
-use tidegate_store::{
-    AckOutcome, AckRequest, AfterFailure, FailRequest, FailureEffect, LeasedJob, NewResult,
-    ReleaseOutcome, TouchOutcome,
-};
+use tidegate_store::{AckRequest, Acked, AfterFailure, FailRequest, FailureEffect, LeasedJob};
 
 use super::{ModelJob, NativeModel, NotHeld, RunEnd};
 
@@ -45,21 +44,25 @@ impl NativeModel {
         queue: usize,
         request: &AckRequest,
         retain_ms: u64,
-        result: Option<&NewResult>,
-    ) -> AckOutcome {
+    ) -> Acked {
         let now_ms = self.now_ms;
         let id = request.id;
         let age_ms = now_ms - id.created_at_ms().min(now_ms);
+        let refused = |outcome| Acked {
+            outcome,
+            was: None,
+            age_ms: 0,
+        };
         let Some(id) = self.named(queue, id.into()) else {
-            return AckOutcome::AlreadyGone;
+            return refused(Outcome::Gone);
         };
         let job = self.jobs.get_mut(&id).expect("a named job");
         if job.state == JobState::Done {
-            return AckOutcome::AlreadyGone;
+            return refused(Outcome::Gone);
         }
         if job.is_expired(now_ms) {
             self.delete(id);
-            return AckOutcome::AlreadyGone;
+            return refused(Outcome::Gone);
         }
         let is_leased = job.state == JobState::Leased;
         let may_ack = match request.attempt {
@@ -67,12 +70,16 @@ impl NativeModel {
             None => true,
         };
         if !may_ack {
-            return AckOutcome::Lost;
+            return refused(Outcome::Lost);
         }
         let was = job.state;
         if job.next.is_some() {
             assert_eq!(self.end_run(id), RunEnd::Rerun);
-            return AckOutcome::Rerun { age_ms };
+            return Acked {
+                outcome: Outcome::Rerun,
+                was: None,
+                age_ms,
+            };
         }
         let own_ms = job.version.extension.retain_ms.map(u64::from);
         let awaited_ms = if job.is_awaited { AWAITED_MS } else { 0 };
@@ -84,14 +91,18 @@ impl NativeModel {
             job.version.body = Bytes::new();
             job.version.due_ms = now_ms;
             job.version.expires_ms = now_ms + kept_ms;
-            job.result = result.cloned();
+            job.result = request.result.clone();
             if job.is_awaited {
                 self.ended.push(id.number());
             }
         } else {
             self.delete(id);
         }
-        AckOutcome::Done { was, age_ms }
+        Acked {
+            outcome: Outcome::DONE,
+            was: Some(was),
+            age_ms,
+        }
     }
 
     pub(in super::super) fn touch(
@@ -100,18 +111,18 @@ impl NativeModel {
         leased: LeasedJob,
         lease_ms: Option<u64>,
         default_ms: u64,
-    ) -> TouchOutcome {
+    ) -> Outcome {
         let now_ms = self.now_ms;
         let job = match self.held(queue, leased) {
             Ok(job) => job,
-            Err(NotHeld::Gone) => return TouchOutcome::AlreadyGone,
-            Err(NotHeld::Lost) => return TouchOutcome::Lost,
+            Err(NotHeld::Gone) => return Outcome::Gone,
+            Err(NotHeld::Lost) => return Outcome::Lost,
         };
         let own_ms = job.version.extension.lease_ms.map(u64::from);
         let until_ms = now_ms + lease_ms.or(own_ms).unwrap_or(default_ms);
         job.version.due_ms = job.version.due_ms.max(until_ms);
-        TouchOutcome::Extended {
-            until_ms: job.version.due_ms,
+        Outcome::Extended {
+            lease_until: Timestamp::saturating(job.version.due_ms),
             cancel_requested: job.cancel_requested,
         }
     }
@@ -121,16 +132,16 @@ impl NativeModel {
         queue: usize,
         leased: LeasedJob,
         delay_ms: u64,
-    ) -> ReleaseOutcome {
+    ) -> Outcome {
         let now_ms = self.now_ms;
         match self.held(queue, leased) {
             Ok(_) => {}
-            Err(NotHeld::Gone) => return ReleaseOutcome::AlreadyGone,
-            Err(NotHeld::Lost) => return ReleaseOutcome::Lost,
+            Err(NotHeld::Gone) => return Outcome::Gone,
+            Err(NotHeld::Lost) => return Outcome::Lost,
         }
         match self.end_run(leased.id) {
-            RunEnd::Rerun => return ReleaseOutcome::Rerun,
-            RunEnd::Cancelled => return ReleaseOutcome::Cancelled,
+            RunEnd::Rerun => return Outcome::Rerun,
+            RunEnd::Cancelled => return Outcome::Cancelled,
             RunEnd::Plain => {}
         }
         let job = self.jobs.get_mut(&leased.id).expect("a held job");
@@ -138,7 +149,7 @@ impl NativeModel {
             job.tries += 1;
         }
         job.schedule(now_ms + delay_ms, now_ms);
-        ReleaseOutcome::Done
+        Outcome::Released
     }
 
     /// A retry is scheduled with [`Self::retry`], since the delay may be random.

@@ -4,9 +4,10 @@
 use super::job::{EventKind, JobEvent, NativeJob};
 use super::native_history::NativeHistory;
 use super::version::{Storing, VersionHistory};
-use crate::history::{CancelEffect, SettleAction, SettleResult, Span};
+use crate::history::{CancelEffect, SettleAction, Span};
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
+use tidegate_core::v1::consume::Outcome;
 
 /// A request that has ended a version, or may have.
 #[derive(Debug)]
@@ -65,10 +66,10 @@ fn end_by(version: &VersionHistory<'_>, job: &NativeJob, event: &JobEvent) -> Op
             result: Some(result),
             ..
         } => match result {
-            SettleResult::Done => (true, "done"),
-            SettleResult::Rerun => (true, REPLACED),
-            SettleResult::Cancelled => (true, "cancelled"),
-            SettleResult::Dead => (true, DEAD),
+            Outcome::Done { .. } => (true, "done"),
+            Outcome::Rerun => (true, REPLACED),
+            Outcome::Cancelled => (true, "cancelled"),
+            Outcome::Dead => (true, DEAD),
             _ => return None,
         },
         EventKind::Cancelled(None) => (false, "cancelled"),
@@ -198,7 +199,7 @@ pub(super) fn never_found_after_its_end(
             attempt: Some(_),
             result,
             ..
-        } => matches!(result, Some(SettleResult::Done | SettleResult::Cancelled)),
+        } => matches!(result, Some(Outcome::Done { .. } | Outcome::Cancelled)),
         EventKind::Cancelled(Some(effect)) => {
             matches!(effect, CancelEffect::Revoked | CancelEffect::Deleted(_))
         }

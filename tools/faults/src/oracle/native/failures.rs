@@ -3,10 +3,11 @@
 use super::job::{JobEvent, NativeJob};
 use super::native_history::NativeHistory;
 use super::version::VersionHistory;
-use crate::history::{SettleAction, SettleResult, Span, UnixMicros};
+use crate::history::{SettleAction, Span, UnixMicros, micros};
 use crate::oracle::cut::truncate_to_ms;
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
+use tidegate_core::v1::consume::Outcome;
 
 const MS: u64 = 1000;
 /// The first delay of the default policy, in µs. Each further one is twice as long.
@@ -44,10 +45,11 @@ pub(super) fn judge(
             if let Some((defect, what)) = wrong_result(version, action, failures, result) {
                 add(defect, what);
             }
-            let Some(SettleResult::Retry(at)) = result else {
+            let Some(Outcome::Retry { run_at }) = result else {
                 continue;
             };
-            if let Some((defect, what)) = wrong_time(version, action, failures, event, at)
+            if let Some((defect, what)) =
+                wrong_time(version, action, failures, event, micros(run_at))
                 && context.excuses.has_reliable_clock(event.span)
             {
                 add(defect, what);
@@ -61,18 +63,18 @@ fn wrong_result(
     version: &VersionHistory<'_>,
     action: SettleAction,
     failures: u64,
-    result: Option<SettleResult>,
+    result: Option<Outcome>,
 ) -> Option<(Defect, String)> {
     let most = version.attempts_max();
     match (action, result) {
-        (SettleAction::FailDead, Some(SettleResult::Retry(_))) => {
+        (SettleAction::FailDead, Some(Outcome::Retry { .. })) => {
             Some((Defect::Doubled, "was answered with a retry".to_owned()))
         }
-        (_, Some(SettleResult::Retry(_))) if failures >= most => {
+        (_, Some(Outcome::Retry { .. })) if failures >= most => {
             let what = format!("of {most} was answered with a retry");
             Some((Defect::Doubled, what))
         }
-        (SettleAction::Fail | SettleAction::FailRetryIn(_), Some(SettleResult::Dead))
+        (SettleAction::Fail | SettleAction::FailRetryIn(_), Some(Outcome::Dead))
             if failures < most =>
         {
             let what = format!("of {most} was answered with dead");

@@ -1,9 +1,10 @@
 //! The history of one job, by its id: deliveries on either wire, and requests about it.
 
 use tidegate_core::JobState;
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::v1::publish::PublishResult;
 
-use crate::history::{CancelEffect, SettleAction, SettleResult, ShownVersion, Span, UnixMicros};
+use crate::history::{CancelEffect, SettleAction, ShownVersion, Span, UnixMicros, micros};
 
 const MS: u64 = 1000;
 /// The length of an id without the digit that marks a version on the lmstfy wire.
@@ -83,7 +84,7 @@ pub(super) enum EventKind {
         attempt: Option<u32>,
         number: u64,
         action: SettleAction,
-        result: Option<SettleResult>,
+        result: Option<Outcome>,
     },
     /// It cancelled the job.
     Cancelled(Option<CancelEffect>),
@@ -150,8 +151,8 @@ pub(super) fn id_without_version(id: &str) -> &str {
 }
 
 /// Whether a settle was refused.
-pub(super) const fn is_refused(result: Option<SettleResult>) -> bool {
-    matches!(result, Some(SettleResult::Lost | SettleResult::Gone))
+pub(super) const fn is_refused(result: Option<Outcome>) -> bool {
+    matches!(result, Some(Outcome::Lost | Outcome::Gone))
 }
 
 impl NativeJob {
@@ -166,7 +167,7 @@ impl NativeJob {
     pub(super) fn settles(
         &self,
         of: Option<u32>,
-    ) -> impl Iterator<Item = (&JobEvent, SettleAction, Option<SettleResult>)> {
+    ) -> impl Iterator<Item = (&JobEvent, SettleAction, Option<Outcome>)> {
         self.events
             .iter()
             .filter_map(move |event| match event.kind {
@@ -206,7 +207,7 @@ impl NativeJob {
     ) -> impl Iterator<Item = (Span, bool)> {
         let settles = self.settles(delivery.attempt);
         settles.filter_map(|(event, action, result)| match (action, result) {
-            (_, Some(SettleResult::Retry(_))) => Some((event.carried_out(), true)),
+            (_, Some(Outcome::Retry { .. })) => Some((event.carried_out(), true)),
             (SettleAction::Fail | SettleAction::FailRetryIn(_), None) => {
                 Some((event.carried_out(), false))
             }
@@ -219,7 +220,9 @@ impl NativeJob {
     pub(super) fn held_until(&self, delivery: &VersionDelivery, at: UnixMicros) -> UnixMicros {
         let extended = self.settles(delivery.attempt);
         let extended = extended.filter_map(|(event, _, result)| match result {
-            Some(SettleResult::Extended(until)) if event.span.to <= at => Some(until),
+            Some(Outcome::Extended { lease_until, .. }) if event.span.to <= at => {
+                Some(micros(lease_until))
+            }
             _ => None,
         });
         extended.fold(delivery.lease_until, UnixMicros::max)
@@ -229,7 +232,7 @@ impl NativeJob {
     pub(super) fn held_at_most_until(&self, delivery: &VersionDelivery) -> UnixMicros {
         let extended = self.settles(delivery.attempt);
         let extended = extended.filter_map(|(event, action, result)| match (action, result) {
-            (_, Some(SettleResult::Extended(until))) => Some(until),
+            (_, Some(Outcome::Extended { lease_until, .. })) => Some(micros(lease_until)),
             (SettleAction::Touch(lease), None) => Some(event.by.saturating_add(lease + MS)),
             _ => None,
         });

@@ -119,7 +119,7 @@ fn held_until_the_end(job: &NativeJob, context: RuleContext<'_>, verdict: &mut V
                 let text = format!(
                     "{}: {} was answered with {result:?} while the lease had {} ms left",
                     job.name(),
-                    action.verb(),
+                    action.call().name(),
                     (held - event.span.to) / 1000
                 );
                 verdict.add_finding(Defect::LeaseBroken, event.span.to, text);

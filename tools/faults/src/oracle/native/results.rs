@@ -5,10 +5,11 @@ use super::job::{EventKind, JobEvent, NativeJob, is_refused};
 use super::native_history::NativeHistory;
 use crate::history::{
     CancelEffect, ClientRequest, History, JobEndAnswer, NativeAnswer, NativeCall, RequestOutcome,
-    RunResult, SettleAction, SettleResult, Span, VersionSpec,
+    RunResult, SettleAction, Span, VersionSpec,
 };
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
+use tidegate_core::v1::consume::Outcome;
 
 /// The answer to a publisher that waits.
 struct AnsweredWait<'a> {
@@ -159,7 +160,7 @@ const fn may_be_done(event: &JobEvent) -> bool {
     matches!(
         event.kind,
         EventKind::Settled {
-            result: None | Some(SettleResult::Done),
+            result: None | Some(Outcome::Done { .. }),
             ..
         }
     )

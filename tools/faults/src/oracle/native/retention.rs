@@ -1,12 +1,13 @@
 //! A key stays taken while its finished job is retained, and no longer.
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{IfExists, JobState};
 
 use super::job::{EventKind, NativeJob};
 use super::native_history::NativeHistory;
 use super::version::{PublishEffect, Storing, VersionHistory, VersionPublish};
-use crate::history::{SettleAction, SettleResult, Span, UnixMicros};
+use crate::history::{SettleAction, Span, UnixMicros};
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
 
@@ -60,7 +61,7 @@ fn retained<'a>(job: &'a NativeJob, observed: &NativeHistory<'_>) -> Option<Reta
             attempt: Some(_),
             number,
             action: SettleAction::Ack,
-            result: Some(SettleResult::Done),
+            result: Some(Outcome::Done { .. }),
         } => {
             let mut versions = observed.versions_of_key(job.queue, key);
             let may_be_awaited = versions.any(|it| it.spec.wait > 0);

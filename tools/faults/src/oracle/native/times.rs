@@ -3,10 +3,11 @@
 use super::job::{EventKind, JobEvent, NativeJob, VersionDelivery};
 use super::native_history::NativeHistory;
 use super::version::VersionHistory;
-use crate::history::{SettleAction, SettleResult, Span, UnixMicros};
+use crate::history::{SettleAction, Span, UnixMicros, micros};
 use crate::oracle::cut::truncate_to_ms;
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Lateness, Verdict};
+use tidegate_core::v1::consume::Outcome;
 
 const MS: u64 = 1000;
 
@@ -145,7 +146,7 @@ fn attempt_end(event: &JobEvent) -> Option<AttemptEnd> {
         (from, Some(event.by.saturating_add(delay + MS)))
     };
     let (from, to) = match (action, result) {
-        (_, Some(SettleResult::Retry(at))) => (*at, Some(*at)),
+        (_, Some(Outcome::Retry { run_at })) => (micros(*run_at), Some(micros(*run_at))),
         (SettleAction::Release(delay), _) | (SettleAction::FailRetryIn(delay), None) => {
             after(*delay)
         }

@@ -1,22 +1,18 @@
 //! Converts answers of the native API to outcomes of a history.
 
 use serde::de::DeserializeOwned;
-use tidegate_core::v1::consume::{
-    AckAnswer, AckItemOutcome, FailAnswer, FailItemOutcome, LeasedJobView, ReleaseAnswer,
-    ReleaseItemOutcome, ReserveAnswer, TouchAnswer, TouchItemOutcome,
-};
+use tidegate_core::v1::consume::{LeasedJobView, Outcome, ReserveAnswer, SettleAnswer};
 use tidegate_core::v1::job::{CancelAnswer, ChangedJob, DeadReason, JobDetails, PromotedJob};
 use tidegate_core::v1::problem::{Applied, Problem, ProblemCode};
 use tidegate_core::v1::publish::{BatchAnswer, BatchItemResult, PublishedJob};
-use tidegate_core::v1::values::{Base64Bytes, Timestamp};
+use tidegate_core::v1::values::Base64Bytes;
 use tidegate_testkit::Answer;
 
 use super::draw::job_lease;
 use super::key_text::key_number;
 use crate::history::{
     CancelEffect, JobEndAnswer, NativeAnswer, NativeCall, PublishMode, RequestOutcome,
-    ReservedVersion, SettleAction, SettleResult, ShownVersion, UnixMicros, VersionResult,
-    VersionSpec,
+    ReservedVersion, SettleAction, ShownVersion, VersionResult, VersionSpec, micros,
 };
 use crate::traffic::payload::number_in;
 use crate::traffic::shared::queue_number;
@@ -176,53 +172,10 @@ fn reserved_version(job: LeasedJobView, lease: Option<u64>) -> ReservedVersion {
     }
 }
 
-fn settled(action: SettleAction, answer: &Answer) -> Option<Vec<SettleResult>> {
-    Some(match action {
-        SettleAction::Ack => {
-            let answer: AckAnswer = parsed(answer)?;
-            let results = answer.results.into_iter().map(|it| match it {
-                AckItemOutcome::Done { .. } => SettleResult::Done,
-                AckItemOutcome::Rerun => SettleResult::Rerun,
-                AckItemOutcome::Lost => SettleResult::Lost,
-                AckItemOutcome::Gone => SettleResult::Gone,
-            });
-            results.collect()
-        }
-        SettleAction::Fail | SettleAction::FailRetryIn(_) | SettleAction::FailDead => {
-            let answer: FailAnswer = parsed(answer)?;
-            let results = answer.results.into_iter().map(|it| match it {
-                FailItemOutcome::Retry { run_at } => SettleResult::Retry(micros(run_at)),
-                FailItemOutcome::Dead => SettleResult::Dead,
-                FailItemOutcome::Cancelled => SettleResult::Cancelled,
-                FailItemOutcome::Rerun => SettleResult::Rerun,
-                FailItemOutcome::Lost => SettleResult::Lost,
-                FailItemOutcome::Gone => SettleResult::Gone,
-            });
-            results.collect()
-        }
-        SettleAction::Touch(_) => {
-            let answer: TouchAnswer = parsed(answer)?;
-            let results = answer.results.into_iter().map(|it| match it {
-                TouchItemOutcome::Extended { lease_until, .. } => {
-                    SettleResult::Extended(micros(lease_until))
-                }
-                TouchItemOutcome::Lost => SettleResult::Lost,
-                TouchItemOutcome::Gone => SettleResult::Gone,
-            });
-            results.collect()
-        }
-        SettleAction::Release(_) => {
-            let answer: ReleaseAnswer = parsed(answer)?;
-            let results = answer.results.into_iter().map(|it| match it {
-                ReleaseItemOutcome::Released => SettleResult::Released,
-                ReleaseItemOutcome::Cancelled => SettleResult::Cancelled,
-                ReleaseItemOutcome::Rerun => SettleResult::Rerun,
-                ReleaseItemOutcome::Lost => SettleResult::Lost,
-                ReleaseItemOutcome::Gone => SettleResult::Gone,
-            });
-            results.collect()
-        }
-    })
+fn settled(action: SettleAction, answer: &Answer) -> Option<Vec<Outcome>> {
+    let answer: SettleAnswer = parsed(answer)?;
+    let are_of_call = answer.results.iter().all(|it| action.call().can_end_in(it));
+    are_of_call.then_some(answer.results)
 }
 
 fn shown(details: JobDetails) -> ShownVersion {
@@ -234,8 +187,4 @@ fn shown(details: JobDetails) -> ShownVersion {
         losses: details.losses,
         died_of_losses: details.reason == Some(DeadReason::Losses),
     }
-}
-
-const fn micros(at: Timestamp) -> UnixMicros {
-    at.as_ms() * MS
 }

@@ -7,9 +7,10 @@ use super::http_request::HttpRequest;
 use super::request::http_request;
 use crate::history::{
     ClientRequest, HeldJob, NativeAnswer, NativeCall, PublishMode, RequestOutcome, SettleAction,
-    SettleResult, VersionSpec,
+    VersionSpec,
 };
 use crate::traffic::client::{FaultClient, PATIENCE};
+use tidegate_core::v1::consume::Outcome;
 
 /// One native client.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl NativeFaultClient {
         action: SettleAction,
         jobs: Vec<HeldJob>,
         repeats: usize,
-    ) -> Vec<SettleResult> {
+    ) -> Vec<Outcome> {
         if jobs.is_empty() {
             return Vec::new();
         }

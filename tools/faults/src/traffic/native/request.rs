@@ -96,7 +96,7 @@ fn settle(action: SettleAction, jobs: &[HeldJob]) -> HttpRequest {
             json!({"leases": items.collect::<Vec<_>>()})
         }
     };
-    HttpRequest::json("POST", format!("/{}", action.verb()), &body)
+    HttpRequest::json("POST", format!("/{}", action.call().name()), &body)
 }
 
 const fn in_ms(micros: u64) -> DurationMs {

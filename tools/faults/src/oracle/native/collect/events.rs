@@ -2,12 +2,13 @@
 
 use crate::history::{
     ClientRequest, HeldJob, History, JobAddress, NativeAnswer, NativeCall, Operation,
-    RequestOutcome, SettleAction, SettleResult, Span, UnixMicros,
+    RequestOutcome, SettleAction, Span, UnixMicros,
 };
 use crate::oracle::cut::truncate_to_ms;
 use crate::oracle::excuses::Excuses;
 use crate::oracle::native::job::{EventKind, JobEvent};
 use crate::oracle::native::native_history::NativeHistory;
+use tidegate_core::v1::consume::Outcome;
 
 const MS: u64 = 1000;
 
@@ -72,11 +73,11 @@ fn lmstfy_ack(number: u64, outcome: &RequestOutcome) -> EventKind {
         attempt: None,
         number,
         action: SettleAction::Ack,
-        result: is_done.then_some(SettleResult::Done),
+        result: is_done.then_some(Outcome::DONE),
     }
 }
 
-const fn settled(held: &HeldJob, action: SettleAction, result: Option<SettleResult>) -> EventKind {
+const fn settled(held: &HeldJob, action: SettleAction, result: Option<Outcome>) -> EventKind {
     EventKind::Settled {
         attempt: Some(held.attempt),
         number: held.number,

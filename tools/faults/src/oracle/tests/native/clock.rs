@@ -79,7 +79,7 @@ fn a_job_that_was_created_with_a_clock_ahead_may_be_ended_by_its_ack() {
 
 #[test]
 fn a_failure_counts_although_the_lease_of_its_attempt_began_in_the_future() {
-    let again = |result: Option<SettleResult>, tries_left| {
+    let again = |result: Option<Outcome>, tries_left| {
         let mut version = plain(1);
         version.terms.tries = 3;
         let history = history_with_wrong_clock().publish(S, version, PublishResult::Created);
@@ -91,7 +91,7 @@ fn a_failure_counts_although_the_lease_of_its_attempt_began_in_the_future() {
         let history = history.deliver_to_lmstfy(19 * S, 1, tries_left);
         lmstfy_ack(history, 19 * S + 9 * MS)
     };
-    let retry = SettleResult::Retry(T0 + 19 * S);
+    let retry = retry_at(T0 + 19 * S);
     again(Some(retry), 2).expect(&[]);
     again(Some(retry), 1).expect(&[Defect::DiedEarly]);
     again(Some(retry), 3).expect(&[Defect::Doubled]);
@@ -124,11 +124,9 @@ fn a_clock_that_was_ahead_has_ended_a_lease() {
     let wrong = span(2 * S, 2 * S + 100 * MS);
     history.builder = history.builder.episode(Class::RedisClock, wrong, None);
     let history = history.publish(S, plain(1), PublishResult::Created);
-    let refused = history.deliver(S + 900 * MS, 1, 1).settle(
-        3 * S,
-        (1, 1),
-        SettleAction::Ack,
-        SettleResult::Lost,
-    );
+    let refused =
+        history
+            .deliver(S + 900 * MS, 1, 1)
+            .settle(3 * S, (1, 1), SettleAction::Ack, Outcome::Lost);
     cancelled_last(refused).expect(&[]);
 }

@@ -18,9 +18,7 @@ fn only_reported_failures_count() {
         let history = history.deliver_with(3 * S, 1, 2, |got| got.failures = failures);
         history.ack(3 * S + 9 * MS, 1, 2)
     };
-    let retry = RequestOutcome::Native(NativeAnswer::Settled(vec![SettleResult::Retry(
-        T0 + 2 * S + 10 * MS,
-    )]));
+    let retry = RequestOutcome::Native(NativeAnswer::Settled(vec![retry_at(T0 + 2 * S + 10 * MS)]));
     let fail = SettleAction::FailRetryIn(2 * S);
     second(fail, retry.clone(), 1).expect(&[]);
     second(fail, retry.clone(), 2).expect(&[Defect::DiedEarly]);
@@ -58,22 +56,22 @@ fn a_job_is_dead_after_its_last_failure() {
             .settle(9 * MS, (1, 1), action, result);
         history.cancel(S, IfRunning::Refuse, CancelEffect::Deleted(JobState::Dead))
     };
-    let retry = SettleResult::Retry(T0 + S + 10 * MS);
+    let retry = retry_at(T0 + S + 10 * MS);
     let fail = SettleAction::FailRetryIn(S);
-    failed(1, fail, SettleResult::Dead).expect(&[]);
+    failed(1, fail, Outcome::Dead).expect(&[]);
     failed(1, fail, retry).expect(&[Defect::Doubled]);
     failed(2, fail, retry).expect(&[]);
-    failed(2, fail, SettleResult::Dead).expect(&[Defect::DiedEarly]);
-    failed(2, SettleAction::FailDead, SettleResult::Dead).expect(&[]);
+    failed(2, fail, Outcome::Dead).expect(&[Defect::DiedEarly]);
+    failed(2, SettleAction::FailDead, Outcome::Dead).expect(&[]);
     // The default policy allows ten.
-    failed(0, fail, SettleResult::Dead).expect(&[Defect::DiedEarly]);
+    failed(0, fail, Outcome::Dead).expect(&[Defect::DiedEarly]);
 }
 
 /// A failover brings back the job as it was before its first delivery, and its attempts are counted again.
 #[test]
 fn a_failure_is_that_of_an_attempt_which_redis_may_have_lost() {
     let fail = |history: NativeHistoryBuilder, at, attempt| {
-        let retry = SettleResult::Retry(T0 + at + MS + 5 * MS);
+        let retry = retry_at(T0 + at + MS + 5 * MS);
         history.settle(at, (1, attempt), SettleAction::FailRetryIn(5 * MS), retry)
     };
     let begin = NativeHistoryBuilder::new().publish(0, limited(1, 2), PublishResult::Created);

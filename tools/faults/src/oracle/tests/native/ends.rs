@@ -52,7 +52,7 @@ fn the_newest_version_comes_when_a_run_ends() {
         );
     let rerun = running
         .clone()
-        .settle(S + 9 * MS, (1, 1), SettleAction::Ack, SettleResult::Rerun);
+        .settle(S + 9 * MS, (1, 1), SettleAction::Ack, Outcome::Rerun);
     let again = rerun
         .clone()
         .deliver(S + 12 * MS, 2, 2)
@@ -70,7 +70,7 @@ fn the_newest_version_comes_when_a_run_ends() {
     // A cancel deletes the version that waits.
     let asked = running.cancel(S + 7 * MS, IfRunning::Ask, CancelEffect::Requested);
     asked.clone().ack(S + 9 * MS, 1, 1).expect(&[]);
-    let came = asked.settle(S + 9 * MS, (1, 1), SettleAction::Ack, SettleResult::Rerun);
+    let came = asked.settle(S + 9 * MS, (1, 1), SettleAction::Ack, Outcome::Rerun);
     let came = came.deliver(S + 12 * MS, 2, 2).ack(S + 20 * MS, 2, 2);
     came.expect(&[Defect::AfterItsEnd]);
 }
@@ -138,7 +138,7 @@ fn a_dead_job_comes_only_after_a_respawn() {
     let dead = NativeHistoryBuilder::new()
         .publish(0, plain(1), PublishResult::Created)
         .deliver(2 * MS, 1, 1)
-        .settle(5 * MS, (1, 1), SettleAction::FailDead, SettleResult::Dead);
+        .settle(5 * MS, (1, 1), SettleAction::FailDead, Outcome::Dead);
     dead.expect(&[Defect::Lost]);
     let again =
         |history: NativeHistoryBuilder| history.deliver(S + 5 * MS, 1, 2).ack(S + 9 * MS, 1, 2);

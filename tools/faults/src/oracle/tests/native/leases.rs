@@ -20,7 +20,7 @@ fn a_lease_is_exclusive_until_its_end() {
 
 #[test]
 fn an_extended_lease_is_exclusive_until_its_new_end() {
-    let until = SettleResult::Extended(T0 + 4 * S);
+    let until = extended_to(T0 + 4 * S);
     let touched = delivered().settle(S, (1, 1), SettleAction::Touch(3 * S), until);
     acked_at(touched.clone(), 4 * S, 2).expect(&[]);
     acked_at(touched.clone(), 3 * S, 2).expect(&[Defect::Doubled]);
@@ -45,35 +45,35 @@ fn a_worker_that_lost_its_job_settles_nothing() {
             .clone()
             .settle(3 * S + 5 * MS, (1, 1), SettleAction::Touch(S), result)
     };
-    late(SettleResult::Lost).expect(&[]);
-    late(SettleResult::Extended(T0 + 4 * S)).expect(&[Defect::Doubled]);
+    late(Outcome::Lost).expect(&[]);
+    late(extended_to(T0 + 4 * S)).expect(&[Defect::Doubled]);
 }
 
 #[test]
 fn a_held_job_can_be_settled() {
     let ack = |at, result| delivered().settle(at, (1, 1), SettleAction::Ack, result);
-    ack(S, SettleResult::Done).expect(&[]);
-    ack(S, SettleResult::Gone).expect(&[Defect::LeaseBroken, Defect::Lost]);
-    ack(LEASE, SettleResult::Lost).expect(&[Defect::Lost]);
+    ack(S, Outcome::DONE).expect(&[]);
+    ack(S, Outcome::Gone).expect(&[Defect::LeaseBroken, Defect::Lost]);
+    ack(LEASE, Outcome::Lost).expect(&[Defect::Lost]);
     // A repeated ack finds nothing.
-    ack(S, SettleResult::Done)
-        .settle(S + 5 * MS, (1, 1), SettleAction::Ack, SettleResult::Gone)
+    ack(S, Outcome::DONE)
+        .settle(S + 5 * MS, (1, 1), SettleAction::Ack, Outcome::Gone)
         .expect(&[]);
     let revoked = delivered().cancel(500 * MS, IfRunning::Revoke, CancelEffect::Revoked);
     revoked
-        .settle(S, (1, 1), SettleAction::Ack, SettleResult::Gone)
+        .settle(S, (1, 1), SettleAction::Ack, Outcome::Gone)
         .expect(&[]);
     let refused = delivered().cancel(500 * MS, IfRunning::Ask, CancelEffect::Requested);
     refused
-        .settle(S, (1, 1), SettleAction::Ack, SettleResult::Gone)
+        .settle(S, (1, 1), SettleAction::Ack, Outcome::Gone)
         .expect(&[Defect::LeaseBroken]);
 }
 
 #[test]
 fn a_released_job_comes_again_at_once() {
-    let released = delivered().settle(S, (1, 1), SettleAction::Release(0), SettleResult::Released);
+    let released = delivered().settle(S, (1, 1), SettleAction::Release(0), Outcome::Released);
     acked_at(released, S + 2 * MS, 2).expect(&[]);
-    let later = delivered().settle(S, (1, 1), SettleAction::Release(S), SettleResult::Released);
+    let later = delivered().settle(S, (1, 1), SettleAction::Release(S), Outcome::Released);
     acked_at(later.clone(), 2 * S + MS, 2).expect(&[]);
     acked_at(later, 2 * S - MS, 2).expect(&[Defect::Early]);
 }

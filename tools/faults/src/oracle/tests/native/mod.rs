@@ -9,7 +9,9 @@ mod repeats;
 mod results;
 mod times;
 
+use tidegate_core::v1::consume::Outcome;
 use tidegate_core::v1::publish::PublishResult;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{IfExists, IfRunning, JobState};
 
 use super::{Defect, HistoryBuilder, MS, S, T0, TTR, judge, no_job, span};
@@ -17,7 +19,7 @@ use crate::fault::Class;
 use crate::history::{
     CancelEffect, ClientRequest, HeldJob, History, JobAddress, JobEndAnswer, JobInAnswer,
     JobParameters, NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion,
-    RetryTimes, RunResult, SettleAction, SettleResult, ShownVersion, VersionResult, VersionSpec,
+    RetryTimes, RunResult, SettleAction, ShownVersion, VersionResult, VersionSpec,
 };
 
 const QUEUE: u16 = 20;
@@ -49,6 +51,21 @@ fn delayed(number: u64, delay: u64) -> VersionSpec {
     let mut version = plain(number);
     version.terms.delay = delay;
     version
+}
+
+/// Until this time.
+fn extended_to(until: u64) -> Outcome {
+    Outcome::Extended {
+        lease_until: Timestamp::saturating(until / MS),
+        cancel_requested: false,
+    }
+}
+
+/// At this time.
+fn retry_at(at: u64) -> Outcome {
+    Outcome::Retry {
+        run_at: Timestamp::saturating(at / MS),
+    }
 }
 
 /// A version with a key.
@@ -229,13 +246,13 @@ impl NativeHistoryBuilder {
         self.request(at, NativeCall::Settle { action, jobs }, outcome)
     }
 
-    fn settle(self, at: u64, of: (u64, u32), action: SettleAction, result: SettleResult) -> Self {
+    fn settle(self, at: u64, of: (u64, u32), action: SettleAction, result: Outcome) -> Self {
         let answer = RequestOutcome::Native(NativeAnswer::Settled(vec![result]));
         self.settle_with(at, of, action, answer)
     }
 
     fn ack(self, at: u64, number: u64, attempt: u32) -> Self {
-        self.settle(at, (number, attempt), SettleAction::Ack, SettleResult::Done)
+        self.settle(at, (number, attempt), SettleAction::Ack, Outcome::DONE)
     }
 
     fn cancel_with(self, at: u64, running: IfRunning, outcome: RequestOutcome) -> Self {

@@ -66,7 +66,7 @@ fn the_result_of_a_run_that_is_repeated_is_not_shown() {
             .publish_and_wait(0, keep(), end)
             .deliver(2 * MS, 1, 1)
             .publish(4 * MS, keyed(2, IfExists::Replace), PublishResult::Rerun);
-        let rerun = both.settle(9 * MS, (1, 1), SettleAction::Ack, SettleResult::Rerun);
+        let rerun = both.settle(9 * MS, (1, 1), SettleAction::Ack, Outcome::Rerun);
         rerun
             .deliver_with(12 * MS, 2, 2, |got| got.run_at = T0 + 9 * MS)
             .ack(20 * MS, 2, 2)
@@ -97,7 +97,7 @@ fn an_answer_about_the_end_of_a_job_is_true() {
         done(end).failover(0, S).expect(&[]);
     }
     let dead = |end| {
-        let (action, result) = (SettleAction::FailDead, SettleResult::Dead);
+        let (action, result) = (SettleAction::FailDead, Outcome::Dead);
         waited(end).settle(9 * MS, (1, 1), action, result)
     };
     dead(JobEndAnswer::Dead).expect(&[]);

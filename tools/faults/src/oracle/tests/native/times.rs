@@ -64,7 +64,7 @@ fn a_failed_job_is_retried_at_the_time_in_the_answer() {
             10 * MS,
             (1, 1),
             SettleAction::FailRetryIn(S),
-            SettleResult::Retry(T0 + at),
+            retry_at(T0 + at),
         )
     };
     let again = |history: NativeHistoryBuilder, at| {
@@ -98,7 +98,7 @@ fn an_attempt_on_the_lmstfy_wire_is_not_ended_by_the_worker_of_another() {
     let history = NativeHistoryBuilder::new().publish(0, plain(1), PublishResult::Created);
     let history = history.deliver(2 * MS, 1, 1);
     let release = SettleAction::Release(0);
-    let released = history.settle(9 * MS, (1, 1), release, SettleResult::Released);
+    let released = history.settle(9 * MS, (1, 1), release, Outcome::Released);
     let lost = released.deliver_to_lmstfy(10 * MS, 1, 10);
     came_at(lost.clone(), TTR + 12 * MS, 3).expect(&[]);
     came_at(lost, TTR + 2 * S, 3).expect(&[Defect::Late]);
@@ -128,7 +128,7 @@ fn retries_climb_the_ladder() {
                 from + 9 * MS,
                 (1, attempt),
                 SettleAction::Fail,
-                SettleResult::Retry(T0 + from + at),
+                retry_at(T0 + from + at),
             )
             .cancel(
                 from + S / 2,
@@ -153,7 +153,7 @@ fn a_failure_that_redis_has_lost_delays_no_retry() {
         10 * MS,
         (1, 1),
         SettleAction::FailRetryIn(S),
-        SettleResult::Retry(T0 + S + 11 * MS),
+        retry_at(T0 + S + 11 * MS),
     );
     let first_again = came_at(failed.clone(), 400 * MS, 1);
     first_again.failover(0, 20 * MS).expect(&[]);
