@@ -14,7 +14,7 @@
 --   doorbell, alarm, and a message for each job that a client waits for
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
--- Rarely calls: start_next_version, keep_done, own_ms, drop_stale
+--- include records, changes, versions, settle
 
 local name, retain_ms, first_job, results = ARGV[3], tonumber(ARGV[4]), 6, nil
 if ARGV[5] ~= '0' then
@@ -35,14 +35,14 @@ local function ack(number, nonce, created_ms, attempt, result)
   if attempt ~= '0' and (job[STATE] ~= LEASED or job[ATTEMPT] ~= tonumber(attempt)) then return LOST, 0 end
   local was, kept_ms = job[STATE], 0
   if job[FLAGS] ~= 0 then
-    if has(job, NEXT_WAITS) and start_next_version(job) then return RERUN, was end
+    if has(job, NEXT_WAITS) and rarely().start_next_version(job) then return RERUN, was end
     -- Only jobs of the native API are kept: they count failures, or have an extension.
     if was == LEASED and bit.band(job[FLAGS], COUNTS_FAILURES + EXTENDED) ~= 0 then
-      kept_ms = has(job, EXTENDED) and own_ms(job, 'T', retain_ms) or retain_ms
+      kept_ms = has(job, EXTENDED) and rarely().own_ms(job, 'T', retain_ms) or retain_ms
       if job[FLAGS] >= AWAITED then kept_ms = max(kept_ms, AWAITED_RETAIN_MS) end
     end
   end
-  if kept_ms > 0 then keep_done(job, kept_ms, result or '') else delete(job) end
+  if kept_ms > 0 then rarely().keep_done(job, kept_ms, result or '') else delete(job) end
   return APPLIED, was
 end
 

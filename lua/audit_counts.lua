@@ -16,6 +16,7 @@
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: scripts change counts and records together, so the difference between them is constant in time.
+--- include changes, settle
 
 local number, corrected, first_state = tonumber(ARGV[3]), ARGV[4], 5
 

@@ -14,6 +14,7 @@
 -- Changes: the index, key or time to live that it repairs; sends alarms
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, settle
 
 local names, repair, what, item, detail = KEYS[1], ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6]
 local function key(kind) return prefix .. kind .. ':' .. item end

@@ -15,6 +15,7 @@
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: no record and no body is deleted. A record that cannot be a job again is moved to other keys.
+--- include records, changes, settle
 
 local repair, what, number, read, pause_ms = ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 

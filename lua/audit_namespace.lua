@@ -14,6 +14,7 @@
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: scripts change the count together with the names. So where no name was added and the count stayed, none was removed.
+--- include prelude
 
 local stored, field, last, counted, names = KEYS[1], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 

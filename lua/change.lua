@@ -16,6 +16,7 @@
 -- Changes: state, due time and expiry of the job; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, versions, settle
 
 local name, due, start_within, in_state = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 

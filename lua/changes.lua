@@ -1,6 +1,6 @@
--- changes: shared by all scripts that change jobs; it follows the prelude. Such a script collects its changes and ends
+-- changes: for all scripts that change jobs. Such a script collects its changes and ends
 -- with settle(), which writes them with as few commands as possible: a command costs more than the Lua around it.
--- Rarely calls: delete_keys_of, hint_far, notify_end
+--- include records
 
 -- Changes by queue number; by chunk: fields to set, fields to delete, earliest expiry; by far slot: hints to add, with
 -- load_at_ms.
@@ -80,7 +80,7 @@ end
 local function delete(job)
   local number = job[NUMBER]
   jobs[number] = false
-  if job[FLAGS] >= AWAITED and job[STATE] ~= DONE then notify_end(job) end
+  if job[FLAGS] >= AWAITED and job[STATE] ~= DONE then rarely().notify_end(job) end
   add(deleted, sub(number, 1, -3), sub(number, -2))
   local changes = changes_of(job[QUEUE])
   changes[job[STATE]] = changes[job[STATE]] - 1
@@ -89,7 +89,7 @@ local function delete(job)
   elseif job[STATE] ~= DONE then
     drop_timer(job)
   end
-  if job[FLAGS] ~= 0 and bit.band(job[FLAGS], EXTENDED + BODY_OUTSIDE + NEXT_WAITS + LOGGED) ~= 0 then delete_keys_of(job) end
+  if job[FLAGS] ~= 0 and bit.band(job[FLAGS], EXTENDED + BODY_OUTSIDE + NEXT_WAITS + LOGGED) ~= 0 then rarely().delete_keys_of(job) end
   if job[EXPIRES_MS] > 0 then
     local chunk = sub(number, 1, -3)
     expiries[chunk] = expiries[chunk] or false
@@ -126,7 +126,7 @@ end
 
 -- The timer rule: a script that changes a due time adds a hint, to near if its slot may be loaded already, else to far.
 local function hint(queue, number, due_ms)
-  if due_ms >= near_until_ms then return hint_far(number, due_ms) end
+  if due_ms >= near_until_ms then return rarely().hint_far(number, due_ms) end
   hint_near(queue, number, due_ms)
 end
 
@@ -180,7 +180,7 @@ local function bury(job)
   turn(job, DEAD, 'dead')
   job[DUE_MS], job[EXPIRES_MS] = now_ms, 0
   if job[FLAGS] >= AWAITED then
-    notify_end(job)
+    rarely().notify_end(job)
     job[FLAGS] = job[FLAGS] - AWAITED
   end
 end
@@ -190,7 +190,7 @@ local function keep_done(job, for_ms, result)
   local extension = has(job, EXTENDED) and 1 + string.byte(job[RECORD], HEADER_BYTES + 1) or 0
   local body = prefix .. 'body:' .. job[NUMBER]
   if result ~= '' then call('SET', body, result) elseif has(job, BODY_OUTSIDE) then call('DEL', body) end
-  if job[FLAGS] >= AWAITED then notify_end(job) end
+  if job[FLAGS] >= AWAITED then rarely().notify_end(job) end
   drop_timer(job)
   turn(job, DONE)
   job[FLAGS] = bit.band(job[FLAGS], 255 + LOGGED + AWAITED) + (result ~= '' and BODY_OUTSIDE or 0)

@@ -16,6 +16,7 @@
 -- Changes: with claimed: the claim, and the time to live
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local sizes, id = KEYS[1], ARGV[3]
 local stored = call('HMGET', sizes, 'id', 'at', 'side', 'pages', 'queues', 'claim', 'claimed_at')

@@ -18,6 +18,7 @@
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
 -- Since layout 2
+--- include records, waiting
 
 local name, carry, at, most = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local queue = tonumber(call('HGET', KEYS[1], name))

@@ -20,6 +20,7 @@
 -- Changes: state, due time and failures of jobs, their history; starts waiting versions; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, versions, settle
 
 local name, attempts_max, retry, is_full, first_job = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6] == '1', 7
 

@@ -12,6 +12,7 @@
 -- Changes: the stored sizes, which are as old as the claim; the claim ends; the pages of the sizes before are deleted
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local sizes, id, side = KEYS[1], ARGV[3], ARGV[4]
 local stored = call('HMGET', sizes, 'claim', 'claimed_at', 'side', 'pages')

@@ -1,4 +1,5 @@
--- idempotency: shared by scripts whose calls may be repeated; it follows versions.lua.
+-- idempotency: for scripts whose calls may be repeated.
+--- include prelude
 
 -- The hash that has the entries of idempotency keys. An entry is in the generation of its time, and is found in that and
 -- the next one; also in the one before it, since the clock may have been set back over its begin.

@@ -13,6 +13,7 @@
 -- Changes: the key, and the ids of its namespace
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
+--- include prelude
 
 local id, listed = ARGV[3], KEYS[2]
 

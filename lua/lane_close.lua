@@ -10,6 +10,7 @@
 -- Changes: the lane's entry in queues; drops stale hints of ready and dead jobs
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records
 
 local name, epoch, limit = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 

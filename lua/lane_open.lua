@@ -9,6 +9,7 @@
 -- Changes: the lane's entry in queues
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local name, epoch = ARGV[3], tonumber(ARGV[4])
 

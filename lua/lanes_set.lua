@@ -11,6 +11,7 @@
 -- Changes: the row of the queue, and the last epoch
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local lanes, name, open, above = KEYS[1], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[6])
 

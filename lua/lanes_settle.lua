@@ -12,6 +12,7 @@
 -- Changes: used in the row of the queue; deletes the row if one lane is left
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local lanes, name, still = KEYS[1], ARGV[3], tonumber(ARGV[7])
 

@@ -12,6 +12,7 @@
 -- Changes: taken and calls of the window
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 -- The caller passes its id to a later limits_take, which gives the unit back.
 if ARGV[4] ~= '' and now_ms > tonumber(ARGV[4]) then return { 'late', now_ms } end

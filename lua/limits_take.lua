@@ -14,6 +14,7 @@
 -- Changes: the window; over: only what lost calls give back
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 -- An id has 12 digits and is followed by a space. The last 32 ids are kept.
 local CALLS_BYTES = 32 * 13

@@ -14,6 +14,7 @@
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
 -- Since layout 2
+--- include records
 
 local name, at, limit = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local due_from_ms, due_before_ms, with_failures = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'

@@ -21,6 +21,7 @@
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
 -- Since layout 2
+--- include records
 
 local name, part, at, limit = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local due_from_ms, due_before_ms, carry = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])

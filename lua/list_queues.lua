@@ -15,6 +15,7 @@
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
 -- Since layout 2
+--- include records
 
 local cursor, limit, hints, namespace = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 -- Entries of other namespaces that one call passes over, about.

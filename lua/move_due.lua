@@ -12,8 +12,8 @@
 -- Changes: state of jobs, their losses; starts waiting versions; deletes expired jobs and those whose producer wants that; drops stale hints; sends doorbells and alarms
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
--- Rarely calls: delete, bury
 -- Invariant: a hint moves a job only if its record agrees, so no job moves twice, even if two pumps call.
+--- include records, changes, versions, settle
 
 local token, limit, losses_max = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -41,7 +41,7 @@ local function move(job)
     turn(job, READY, 'ready')
     reply[#reply + 1] = now_ms - job[DUE_MS]
   else
-    bury(job)
+    rarely().bury(job)
     buried = buried + 1
   end
   rewrite(job)
@@ -57,7 +57,7 @@ local function serve(queue, share)
     if not job or (job[STATE] ~= DELAYED and job[STATE] ~= LEASED) then
       stale = stale + 1
     elseif expired(job) then
-      delete(job)
+      rarely().delete(job)
       expirations = expirations + 1
     elseif job[DUE_MS] > now_ms then
       hint_again(job)

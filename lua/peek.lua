@@ -15,6 +15,7 @@
 -- Changes: with job nothing; otherwise drops stale hints and deletes expired jobs at the head of the list
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, settle
 
 local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local carry = tonumber(ARGV[8])

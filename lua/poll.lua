@@ -9,6 +9,7 @@
 -- Changes: registers the process with the queues without hints
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include waiting
 
 local reply = { 'ok' }
 for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do

@@ -1,8 +1,10 @@
--- prelude: shared by all scripts. docs/redis-layout.md describes the keys.
+-- prelude: included by all scripts. docs/redis-layout.md describes the keys.
 -- Every script but barrier gets ARGV[1] prefix, with which every key of the bucket begins, and ARGV[2] now, in ms
--- ('' = Redis's clock; tests pass an explicit time). Blank lines separate the blocks of shared files. A
--- script is loaded with only the blocks that it uses in front of it, since Redis runs the whole text at each call: a
--- definition costs time even if it is not used. Functions in a line "Rarely calls:" are defined when one of them is called.
+-- ('' = Redis's clock; tests pass an explicit time).
+-- A line `--- include records, waiting` gives a script the functions of these files. Since Redis runs the whole text at each
+-- call, and each definition costs time, three rules make the text shorter (`cargo xtask lua NAME` prints it). Blank lines
+-- separate blocks, of which a script gets only those that it uses. Names in capitals are constants, and their values stand in
+-- their places. A function that is called as rarely().name() is defined by the first such call.
 -- Job numbers are strings throughout, as Redis returns them and as key names need them. All other numbers are numbers.
 -- A queue that does not exist in the bucket has no number; neither has one whose lane is closed there (tonumber = nil).
 -- Returns, in every script: an array. Its first element names the outcome (ok, gone, …), values follow.

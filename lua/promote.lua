@@ -14,6 +14,7 @@
 -- Changes: state, due time and expiry of the job; sends the doorbell
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, settle
 
 local name = ARGV[3]
 

@@ -21,7 +21,7 @@
 -- Changes: adds the jobs, and the queue if it is new; deletes the replaced job; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
--- Rarely calls: delete, stored, room_for, store_body, namespace_is_full, add_queue, drop_stale
+--- include records, changes, versions, settle
 
 local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 10
 
@@ -35,17 +35,17 @@ end
 local known = call('HGET', KEYS[1], name)
 local queue = tonumber(known)
 if known and not queue then return { 'closed' } end
-if not queue and namespace_is_full(KEYS[1], name, ARGV[9]) then return { 'namespace_full' } end
-local old = queue and replaced ~= '' and stored(queue, replaced, replaced_nonce, replaced_ms)
+if not queue and rarely().namespace_is_full(KEYS[1], name, ARGV[9]) then return { 'namespace_full' } end
+local old = queue and replaced ~= '' and rarely().stored(queue, replaced, replaced_nonce, replaced_ms)
 
 local count_all = (#ARGV - first_job + 1) / 2
 if ARGV[8] ~= '' then
-  local room = room_for(queue, tonumber(ARGV[8])) + (old and 1 or 0)
+  local room = rarely().room_for(queue, tonumber(ARGV[8])) + (old and 1 or 0)
   if room < count_all then return { 'full', max(0, room) } end
 end
 
-queue = queue or add_queue(KEYS[1], name)
-if old then delete(old) end
+queue = queue or rarely().add_queue(KEYS[1], name)
+if old then rarely().delete(old) end
 
 local seq = call('INCRBY', prefix .. 'seq', count_all)
 local last = max(seq - count_all, BEFORE_FIRST)

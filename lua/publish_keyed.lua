@@ -27,7 +27,7 @@
 -- Changes: adds and replaces jobs, deletes uploaded payloads, adds the queue if it is new; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
--- Rarely calls: delete, find, publish_existing, await_end, version_of, first_request, remember, room_for, store_body, namespace_is_full, add_queue, drop_stale
+--- include records, changes, versions, idempotency, settle
 
 local name, window_ms, atomic, upload, first_job = ARGV[3], tonumber(ARGV[5]), ARGV[6], ARGV[7], 9
 
@@ -55,8 +55,8 @@ local function existing(hash, if_exists)
 end
 
 local is_closed = ARGV[4] == 'closed'
-if not queue and not is_closed and namespace_is_full(KEYS[1], name, ARGV[8]) then return { 'namespace_full' } end
-local room = (ARGV[4] == '' or is_closed) and math.huge or room_for(queue, tonumber(ARGV[4]))
+if not queue and not is_closed and rarely().namespace_is_full(KEYS[1], name, ARGV[8]) then return { 'namespace_full' } end
+local room = (ARGV[4] == '' or is_closed) and math.huge or rarely().room_for(queue, tonumber(ARGV[4]))
 
 -- Why a job is not stored; nil if it is. `job` is the job with its key.
 local function refusal(job, if_exists)
@@ -72,7 +72,7 @@ if atomic == '1' then
     local hash, if_exists, repeated = key_hash(ARGV[i], struct.unpack('>H', ARGV[i], 3)), ARGV[i + 2], ARGV[i + 3]
     local number, _, _, request = nil, nil, nil, requests[sub(repeated, 1, 12)]
     if repeated ~= '' and not request then
-      number, _, _, request = first_request(sub(repeated, 1, 12), window_ms)
+      number, _, _, request = rarely().first_request(sub(repeated, 1, 12), window_ms)
     end
     local outcome
     if request then
@@ -116,7 +116,7 @@ local function report_job(outcome, job, due_ms)
 end
 
 local function create(i, number, hash)
-  queue = queue or add_queue(KEYS[1], name)
+  queue = queue or rarely().add_queue(KEYS[1], name)
   last = number
   local payload, field = ARGV[i + 1], text('%d', number)
   local state, due_ms, nonce = store_new(queue, field, ARGV[i], payload, payload == '' and uploaded(i))
@@ -137,13 +137,13 @@ local function publish_known(i, hash, if_exists)
   if not job then
     -- It would have the key of the new one. One that is done and was awaited stays without the key, for those who fetch
     -- its result.
-    if replaced and (replaced[FLAGS] < AWAITED or expired(replaced)) then delete(replaced) end
+    if replaced and (replaced[FLAGS] < AWAITED or expired(replaced)) then rarely().delete(replaced) end
     local number = number_for(i)
     call('HSET', key_index(hash), hash, text('%d', number))
     return create(i, number, hash)
   end
-  local version = version_of(ARGV[i], ARGV[i + 1], uploaded(i))
-  outcome = publish_existing(job, if_exists, version)
+  local version = rarely().version_of(ARGV[i], ARGV[i + 1], uploaded(i))
+  outcome = rarely().publish_existing(job, if_exists, version)
   report_job(outcome, job, outcome == RERUN and version.due_ms or next_due(job))
   return tonumber(job[NUMBER]), job[CREATED_MS], job[NONCE]
 end
@@ -169,8 +169,8 @@ end
 local function replay(i, hash, first, request, number, created_ms, nonce)
   if first ~= request then return refuse(KEY_REUSED) end
   if stored_here[hash] then settle_records() end
-  local job = find(queue, text('%d', number), nonce, created_ms)
-  if job and job[STATE] < DEAD then await_end(job, struct.unpack('>H', ARGV[i], 3)) end
+  local job = rarely().find(queue, text('%d', number), nonce, created_ms)
+  if job and job[STATE] < DEAD then rarely().await_end(job, struct.unpack('>H', ARGV[i], 3)) end
   report(REPLAYED, number, created_ms, nonce, job and job[STATE] or 0, next_due(job))
 end
 
@@ -180,14 +180,14 @@ for i = first_job, #ARGV, 4 do
     publish(i)
   else
     local hash, request = sub(repeated, 1, 12), sub(repeated, 13)
-    local number, created_ms, nonce, first = first_request(hash, window_ms)
+    local number, created_ms, nonce, first = rarely().first_request(hash, window_ms)
     if number then
       replay(i, hash, first, request, number, created_ms, nonce)
     else
       number, created_ms, nonce = publish(i)
       if number then
         stored_here[hash] = true
-        remember(hash, window_ms, request, number, created_ms, nonce)
+        rarely().remember(hash, window_ms, request, number, created_ms, nonce)
       end
     end
   end

@@ -12,6 +12,7 @@
 -- Changes: deletes jobs; deletes the queue's number, name and counts if the queue is forgotten
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, settle
 
 local name, state, limit, dead_ms = ARGV[3], ARGV[4] == 'ready' and READY or DEAD, tonumber(ARGV[5]), tonumber(ARGV[6])
 

@@ -1,4 +1,5 @@
--- records: shared by all scripts that read jobs; it follows the prelude.
+-- records: for all scripts that read jobs.
+--- include prelude
 
 local chunks = prefix .. 'c:'
 

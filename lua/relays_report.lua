@@ -13,6 +13,7 @@
 -- Changes: the report of each relay that has this revision, unless that of another process counts and is not better
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory: reports are hints, and repeated
 -- Since layout 2
+--- include prelude
 
 local relays, reports, process, ttl_ms, first_relay = KEYS[1], KEYS[2], ARGV[3], tonumber(ARGV[4]), 5
 

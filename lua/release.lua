@@ -16,6 +16,7 @@
 --   their attempts, so that a call may be repeated; starts waiting versions; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, versions, settle
 
 local name, delay_ms, first_job = ARGV[3], tonumber(ARGV[4]), 5
 

@@ -21,7 +21,7 @@
 --   leased, rings the next process that is registered. Stores whether `running` holds jobs back
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
--- Rarely calls: delete
+--- include records, changes, waiting, settle
 
 local name, limit, carry, waiter, running = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], ARGV[8]
 local first_claim = 9
@@ -69,7 +69,7 @@ while #live < wanted do
   for i = 1, #numbers do
     local job = hinted(numbers[i], READY, queue)
     if job and expired(job) then
-      delete(job)
+      rarely().delete(job)
     elseif job then
       -- A second hint of the same job is stale from now on.
       job[STATE] = LEASED

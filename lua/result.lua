@@ -15,6 +15,7 @@
 -- Changes: of a job that has not ended, the flag that lets its end be notified
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, settle
 
 local name, carry = ARGV[3], tonumber(ARGV[7])
 local job = named(tonumber(call('HGET', KEYS[1], name)), ARGV[4], ARGV[5], ARGV[6])

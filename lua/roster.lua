@@ -12,6 +12,7 @@
 -- Changes: the roster; removes members whose membership has expired
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local instance, ttl_ms, channel = ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local CLOCK = ''

@@ -11,6 +11,7 @@
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local limit = tonumber(ARGV[4])
 

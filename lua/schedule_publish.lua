@@ -21,7 +21,7 @@
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
 -- Invariant: a tick is compared and set in the step that publishes, so each tick is published once, however many pumps there are.
--- Rarely calls: delete, publish_existing, version_of, room_for, store_body, add_queue
+--- include records, changes, versions, settle
 
 local LEFT_OUT, MOVED, VALUES = 0, 11, 11
 local schedules = prefix .. 'schedules'
@@ -37,16 +37,16 @@ local function publish(name, max_jobs, overlap, header, payload)
   local job = hash and queue and keyed(queue, hash)
   -- One that is done is not in the way, even while its result is kept.
   if job and (expired(job) or job[STATE] == DONE) then
-    if job[FLAGS] < AWAITED or expired(job) then delete(job) end
+    if job[FLAGS] < AWAITED or expired(job) then rarely().delete(job) end
     job = nil
   end
-  if job then return publish_existing(job, overlap, version_of(header, payload, '')) end
+  if job then return rarely().publish_existing(job, overlap, rarely().version_of(header, payload, '')) end
   if max_jobs ~= '' then
-    local room = rooms[name] or room_for(queue, tonumber(max_jobs))
+    local room = rooms[name] or rarely().room_for(queue, tonumber(max_jobs))
     rooms[name] = room - 1
     if room < 1 then return QUEUE_FULL end
   end
-  queue = queue or add_queue(KEYS[1], name)
+  queue = queue or rarely().add_queue(KEYS[1], name)
   queue_numbers[name] = queue
   last = next_number(last or max(tonumber(call('GET', prefix .. 'seq') or 0), BEFORE_FIRST), header, payload)
   local field = text('%d', last)

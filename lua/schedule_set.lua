@@ -18,6 +18,7 @@
 --   does not. With '' or deferred, only when a pump looks at it; removed deletes all of it. Sends an alarm if a pump looks earlier
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include settle
 
 local schedules, namespace, name, revision, number, rule, tick = KEYS[1], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local of_schedule, ticks = prefix .. 'sched:' .. namespace .. '/' .. name, prefix .. 'ticks:' .. namespace

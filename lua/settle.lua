@@ -1,5 +1,5 @@
--- settle: shared by all scripts that change jobs; it follows versions.lua. Writes what a call has collected, and notifies.
--- Rarely calls: bound_stale_listed, bound_stale_far, settle_far, ring_if_lost, ring_at_limit
+-- settle: for all scripts that change jobs. Writes what a call has collected, and notifies.
+--- include changes, waiting
 
 -- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
@@ -90,7 +90,10 @@ local function settle_counts(queue, of_queue, changes)
       local left = count(of_queue, STATES[state], change)
       if state == READY then ready_before = left - change end
       -- If the count is right, no job is left in the state, and all hints in its list are stale.
-      if left <= 0 and change < 0 and (state == READY or state == DEAD) then drop_stale(state, queue, STALE_HEAD_MAX) end
+      if left <= 0 and change < 0 and (state == READY or state == DEAD)
+        and call('EXISTS', prefix .. STATES[state] .. ':' .. text('%d', queue)) == 1 then
+        rarely().drop_stale(state, queue, STALE_HEAD_MAX)
+      end
     end
   end
   if changes.arrivals then count(of_queue, 'arrivals', changes.arrivals) end
@@ -159,11 +162,11 @@ local function settle()
         ring(of_queue)
         at_limit = false
       elseif not at_limit and (ready_before < CHECKED or ready_before % CHECKED + #ready >= CHECKED) then
-        ring_if_lost(number, list, of_queue)
+        rarely().ring_if_lost(number, list, of_queue)
       end
     end
-    if at_limit then ring_at_limit(queue, of_queue, at_limit) end
-    if changes.unlisted then bound_stale_listed(queue, of_queue) end
+    if at_limit then rarely().ring_at_limit(queue, of_queue, at_limit) end
+    if changes.unlisted then rarely().bound_stale_listed(queue, of_queue) end
     if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end
     if near then
       send('ZADD', prefix .. 'near:' .. queue, near)
@@ -172,8 +175,8 @@ local function settle()
       end
     end
   end
-  if slots then settle_far() end
+  if slots then rarely().settle_far() end
   if next(expiries) then settle_expiries() end
-  if stale_far > 0 then bound_stale_far() end
+  if stale_far > 0 then rarely().bound_stale_far() end
   if move_at_ms then alarm('move_due', 'due', move_at_ms) end
 end

@@ -8,6 +8,7 @@
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local name = ARGV[3]
 

@@ -12,6 +12,7 @@
 --   the number, name and counts of queues that are empty, and were empty and unused for a minute; drops stale hints
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, settle
 
 local token, limit, pause_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 

@@ -20,6 +20,7 @@
 --   there changes nothing
 -- Errors: those of scripts that write (prelude.lua); OOM with `full`, if the value may not be stored; nothing changed
 -- Since layout 1
+--- include prelude
 
 -- At maxmemory a queue can still be paused, and so can a schedule or relay, whose values are large.
 local SMALL_BYTES, LONGER_BYTES = 256, 32

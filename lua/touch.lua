@@ -15,6 +15,7 @@
 -- Changes: the end of leases. Their timers stay, and are set again when they come up
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include records, changes, settle
 
 local name, lease_ms, default_ms, first_job = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 6
 

@@ -1,5 +1,6 @@
--- versions: shared by scripts that store the content of jobs; it follows changes.lua. A version is what a call publishes, or what
+-- versions: for scripts that store the content of jobs. A version is what a call publishes, or what
 -- waits for the end of a lease: header, extension, payload.
+--- include changes
 
 -- What the header of a version that is published means now: state, due time, expiry. Its due time is a delay; from 2^46
 -- on, it is an instant above that. Jobs that count failures must start within their time to live after they are due; for
@@ -60,7 +61,7 @@ end
 local function store_new(queue, number, header, payload, uploaded)
   local _, state, flags, tries, attempt, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, header)
   if flags % (2 * BODY_OUTSIDE) >= BODY_OUTSIDE then
-    store_body(prefix .. 'body:' .. number, payload, uploaded)
+    rarely().store_body(prefix .. 'body:' .. number, payload, uploaded)
     payload = ''
   end
   local due_ms, expires_ms = now_ms, 0
@@ -96,7 +97,7 @@ local function store_payload(version, number, body)
   if bit.band(version.flags, BODY_OUTSIDE) == 0 and (number % CHUNK + 1) * (bytes + FIELD_BYTES) <= REPLACED_BYTES then
     return version.extension .. version.payload, flags, false
   end
-  store_body(body, version.payload, version.uploaded)
+  rarely().store_body(body, version.payload, version.uploaded)
   return version.extension, flags + BODY_OUTSIDE, true
 end
 
@@ -186,7 +187,7 @@ end
 -- Ends a run as its producer has requested meanwhile: with the next version, or by deleting the job. Returns the
 -- outcome; nil if nothing was requested.
 local function end_as_requested(job)
-  if has(job, NEXT_WAITS) and start_next_version(job) then return RERUN end
+  if has(job, NEXT_WAITS) and rarely().start_next_version(job) then return RERUN end
   if has(job, CANCEL_REQUESTED) then
     delete(job)
     return CANCELLED

@@ -1,8 +1,9 @@
--- waiting: shared by the scripts that register API processes with queues, and ring them; it follows versions.lua.
+-- waiting: for scripts that register API processes with queues, and ring them.
 -- A process whose consumers wait for a queue has its id, of 8 bytes, in the entry of the queue: namespace/queue → ids in the
 -- order in which they are rung. A doorbell takes the id away; the process registers again when it has found the queue empty.
 -- An entry is in the hash of the current period or of the one before. Polls register again in each period, and a hash is
 -- deleted two periods after its first entry, with the ids of processes that were killed.
+--- include prelude
 
 local ID_BYTES, PERIOD_MS = 8, 3600000
 

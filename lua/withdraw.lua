@@ -9,6 +9,7 @@
 -- Changes: removes the registrations; for each queue with hints of ready jobs rings the next process that is registered
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+--- include waiting
 
 for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do
   local name, queue = ARGV[i + 3], tonumber(number)

@@ -9,6 +9,7 @@
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
 -- Since layout 2
+--- include prelude
 
 local from = ARGV[3] == '' and '-' or '(' .. ARGV[3] .. '\1'
 return { 'ok', now_ms, unpack(call('ZRANGE', KEYS[1], from, '+', 'BYLEX', 'LIMIT', 0, ARGV[4])) }

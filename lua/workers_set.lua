@@ -12,6 +12,7 @@
 -- Changes: the entries of the process for these workers; entries at the place of the probe. The set expires with its last entry
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory: the entries are hints, and expire
 -- Since layout 2
+--- include prelude
 
 -- Entries of processes that have ended are removed by the probes of others, so many of them in a call.
 local PROBED = 5

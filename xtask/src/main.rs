@@ -1,4 +1,4 @@
-//! Development commands: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`, `soak`, `mutants`, `schemathesis`, `release`.
+//! Development commands: `cargo xtask dev`, `test`, `tidy`, `lua`, `bench`, `faults`, `soak`, `mutants`, `schemathesis`, `release`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -9,6 +9,7 @@
 mod bench;
 mod dev;
 mod harness;
+mod lua;
 mod mutants;
 mod release;
 mod schemathesis;
@@ -47,6 +48,10 @@ enum XtaskCommand {
     Test(test::TestOptions),
     /// Check the project rules: layers, file sizes, names, scripts, documents, licences. Part of `test`.
     Tidy,
+    /// Print a script as Redis gets it: lua/NAME.lua with what it includes.
+    ///
+    /// The line numbers in errors of scripts are those of this text.
+    Lua(lua::LuaOptions),
     /// Measure a deployment on this machine: a private Redis, the API, two pumps, release builds.
     ///
     /// Each scenario has a new Redis and new daemons. Prints one table of figures and goals, and writes
@@ -93,6 +98,7 @@ fn main() -> ExitCode {
         XtaskCommand::Dev(options) => dev::run(&workspace, &options),
         XtaskCommand::Test(options) => test::run(&workspace, &options),
         XtaskCommand::Tidy => tidy::run(&workspace),
+        XtaskCommand::Lua(options) => lua::run(&workspace, &options),
         XtaskCommand::Bench(options) => bench::run(&workspace, &options),
         XtaskCommand::Faults(options) => Harness::Faults.run(&workspace, &options),
         XtaskCommand::Soak(options) => Harness::Soak.run(&workspace, &options),

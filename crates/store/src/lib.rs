@@ -7,7 +7,6 @@
 //! repeated silently.
 
 mod api_keys;
-mod assembly;
 mod audit;
 mod bodies;
 mod call_metrics;

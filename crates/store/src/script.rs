@@ -1,4 +1,4 @@
-//! Assembling scripts, and running them on a connection.
+//! Scripts, and running them on a connection.
 //!
 //! A script is called by its hash. If the server does not have it (after a restart, `SCRIPT FLUSH`, on a new primary), it is
 //! loaded and called again. This is safe, since Redis executes nothing if it returns NOSCRIPT.
@@ -10,19 +10,17 @@ use redis::aio::ConnectionLike;
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, Script, ServerErrorKind, Value};
 use tidegate_core::SlotWidth;
 
-use crate::assembly;
-
-/// The script of a verb, assembled for each slot width that this process uses.
+/// The script of a verb, loaded for each slot width that this process uses.
 pub(crate) struct LazyScript {
     verb: &'static str,
-    file: &'static str,
+    text: &'static str,
     needs_memory: bool,
     /// The first width: nearly always the only one.
     first: OnceLock<(SlotWidth, Arc<VerbScript>)>,
     others: Mutex<BTreeMap<SlotWidth, Arc<VerbScript>>>,
 }
 
-/// An assembled script and its verb.
+/// A script for one slot width, and its verb.
 pub(crate) struct VerbScript {
     pub(crate) verb: &'static str,
     /// Whether a server that takes no writes refuses it.
@@ -30,17 +28,12 @@ pub(crate) struct VerbScript {
     script: Script,
 }
 
-/// The script in `lua/<verb>.lua`.
+/// The script in `lua/<verb>.lua`, with what it includes (`build/main.rs`).
 macro_rules! script {
     ($verb:literal) => {
         $crate::script::LazyScript::new(
             $verb,
-            include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../lua/",
-                $verb,
-                ".lua"
-            )),
+            include_str!(concat!(env!("OUT_DIR"), "/", $verb, ".lua")),
         )
     };
 }
@@ -50,10 +43,10 @@ pub(crate) use script;
 const ALLOW_OOM: &str = " flags=allow-oom";
 
 impl LazyScript {
-    pub(crate) const fn new(verb: &'static str, file: &'static str) -> Self {
+    pub(crate) const fn new(verb: &'static str, text: &'static str) -> Self {
         Self {
             verb,
-            file,
+            text,
             needs_memory: false,
             first: OnceLock::new(),
             others: Mutex::new(BTreeMap::new()),
@@ -68,8 +61,8 @@ impl LazyScript {
 
     /// The script for a deployment with this slot width.
     pub(crate) fn of(&self, slots: SlotWidth) -> Arc<VerbScript> {
-        let assembled = || {
-            let text = assembly::assemble(self.file, slots);
+        let for_slots = || {
+            let text = self.text.replace("SLOT_MS", &slots.ms().to_string());
             let text = match self.needs_memory {
                 true => text.replacen(ALLOW_OOM, "", 1),
                 false => text,
@@ -81,12 +74,12 @@ impl LazyScript {
                 script: Script::new(&text),
             })
         };
-        let (width, first) = self.first.get_or_init(|| (slots, assembled()));
+        let (width, first) = self.first.get_or_init(|| (slots, for_slots()));
         if *width == slots {
             return Arc::clone(first);
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(others.entry(slots).or_insert_with(assembled))
+        Arc::clone(others.entry(slots).or_insert_with(for_slots))
     }
 }
 
@@ -189,3 +182,6 @@ impl VerbScript {
 fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,7 +43,7 @@ fn fingerprint(tree: &SourceTree) -> String {
 /// Returns the lines of the contract: the comment after the shebang of a script.
 fn contract(file: &SourceFile) -> impl Iterator<Item = &str> {
     let lines = file.text.lines().skip_while(|line| line.starts_with("#!"));
-    lines.take_while(|line| line.starts_with("--"))
+    lines.take_while(|line| line.starts_with("-- "))
 }
 
 #[cfg(test)]

@@ -7,16 +7,8 @@ use super::text::has_word;
 use super::tree::{SourceFile, SourceTree};
 
 const SCRIPTS: &str = "lua/";
-/// Files that all scripts share.
-const SHARED: [&str; 7] = [
-    "prelude",
-    "records",
-    "changes",
-    "versions",
-    "idempotency",
-    "waiting",
-    "settle",
-];
+/// The beginning of scripts. Other files are included by them.
+const SHEBANG: &str = "#!lua";
 const LAYOUT: &str = "docs/redis-layout.md";
 const STORE: &str = "crates/store/src/";
 /// Arguments that the prelude reads for every script.
@@ -25,7 +17,7 @@ const READ_BY_PRELUDE: [u32; 2] = [1, 2];
 pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let scripts = tree
         .with_extension("lua")
-        .filter(|file| file.path.starts_with(SCRIPTS) && !SHARED.contains(&file.stem()));
+        .filter(|file| file.path.starts_with(SCRIPTS) && file.text.starts_with(SHEBANG));
     scripts
         .flat_map(|script| [check_places(tree, script), check_contract(script)].concat())
         .collect()
@@ -52,13 +44,12 @@ fn check_places(tree: &SourceTree, script: &SourceFile) -> Vec<TidyFinding> {
 }
 
 fn check_contract(script: &SourceFile) -> Vec<TidyFinding> {
-    let skipped = usize::from(script.text.starts_with("#!lua"));
     let header: Vec<_> = script
         .lines()
-        .skip(skipped)
+        .skip(1)
         .take_while(|(_, line)| line.starts_with("--"))
         .collect();
-    let first = skipped + 1;
+    let first = 2;
     let mut findings = Vec::new();
     let mut find =
         |line: usize, message: String| findings.push(TidyFinding::new(&script.path, line, message));
@@ -78,7 +69,7 @@ fn check_contract(script: &SourceFile) -> Vec<TidyFinding> {
     {
         find(first, "the contract has no line `-- Returns …`".to_owned());
     }
-    let body: Vec<_> = script.lines().skip(skipped + header.len()).collect();
+    let body: Vec<_> = script.lines().skip(1 + header.len()).collect();
     for table in ["KEYS", "ARGV"] {
         compare(table, &header, &body, first, &mut find);
     }

@@ -1,21 +1,19 @@
-//! Constants are replaced by their values: variables that functions use cost time at each call.
+//! Constants, whose values stand in their places.
 
 use std::collections::BTreeMap;
 
-use super::source::with_words_replaced;
+use super::tokens::with_names_replaced;
+
+/// The constant that is known when a script is loaded: the slot width of the deployment, in ms.
+const GIVEN: &str = "SLOT_MS";
 
 /// The code with the values of its constants, and without their definitions: lines `local NAME, NAME = value, value` whose
-/// values are numbers, strings, or sums, products and powers of numbers and other constants. The value of one of them is
-/// given, whatever the code says.
-pub(super) fn replaced_by_values(code: &str, given: (&str, u32)) -> String {
-    let definition_of_given = format!("local {} = ", given.0);
-    let mut constants = BTreeMap::from([(given.0.to_owned(), given.1.to_string())]);
+/// values are numbers, strings, or sums, products and powers of numbers and other constants.
+pub(super) fn replaced_by_values(code: &str) -> String {
+    let mut constants = BTreeMap::new();
     let mut lines = Vec::new();
-    for line in code
-        .lines()
-        .filter(|line| !line.starts_with(&definition_of_given))
-    {
-        let line = with_words_replaced(line, |word| constants.get(word).cloned());
+    for line in code.lines() {
+        let line = with_names_replaced(line, |name| constants.get(name).cloned());
         match defined_in(&line) {
             Some(defined) => constants.extend(defined),
             None => lines.push(line),
@@ -34,7 +32,7 @@ fn defined_in(line: &str) -> Option<Vec<(String, String)>> {
     let pairs = names.into_iter().zip(values);
     are_constants.then(|| {
         pairs
-            .map(|(name, value)| (name.to_owned(), as_operand(value)))
+            .map(|(name, value)| (name.to_owned(), as_operand(name, value)))
             .collect()
     })
 }
@@ -46,15 +44,14 @@ fn is_name_of_constant(name: &str) -> bool {
 
 fn is_constant(value: &str) -> bool {
     let is_text = value.len() >= 2 && value.starts_with('\'') && value.ends_with('\'');
-    is_text
-        || value
-            .chars()
-            .all(|c| c.is_ascii_digit() || " +-*^().".contains(c))
+    let is_allowed = |c: char| c.is_ascii_digit() || " +-*^().".contains(c);
+    is_text || value.replace(GIVEN, "").chars().all(is_allowed)
 }
 
-fn as_operand(value: &str) -> String {
-    match value.contains(' ') {
-        true => format!("({value})"),
-        false => value.to_owned(),
+fn as_operand(name: &str, value: &str) -> String {
+    match value {
+        _ if name == GIVEN => GIVEN.to_owned(),
+        value if value.contains(' ') => format!("({value})"),
+        value => value.to_owned(),
     }
 }
