@@ -19,22 +19,22 @@ const CURL: &str =
 const EXAMPLES_MIN: usize = 50;
 
 /// A block of the page.
-struct Block<'a> {
+struct GuideBlock<'a> {
     /// The line of its fence, from 1.
     line: usize,
     language: &'a str,
     text: String,
 }
 
-fn blocks(page: &str) -> Vec<Block<'_>> {
-    let mut blocks: Vec<Block<'_>> = Vec::new();
+fn blocks(page: &str) -> Vec<GuideBlock<'_>> {
+    let mut blocks: Vec<GuideBlock<'_>> = Vec::new();
     let mut is_inside = false;
     for (index, line) in page.lines().enumerate() {
         match (line.strip_prefix("```"), blocks.last_mut()) {
             (Some(_), _) if is_inside => is_inside = false,
             (Some(language), _) => {
                 is_inside = true;
-                blocks.push(Block {
+                blocks.push(GuideBlock {
                     line: index + 1,
                     language,
                     text: String::new(),
@@ -112,7 +112,7 @@ impl ExampleAnswer {
     }
 
     /// The first difference from the answer that the page shows.
-    fn difference(&self, documented: &Block<'_>) -> Result<(), String> {
+    fn difference(&self, documented: &GuideBlock<'_>) -> Result<(), String> {
         let (status, body) = documented
             .text
             .split_once(' ')

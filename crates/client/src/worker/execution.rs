@@ -15,7 +15,7 @@ use super::fail::Fail;
 use super::job::RunningJob;
 use super::leases::{HeldLease, LeaseTable};
 use super::service::JobService;
-use super::settle::{HandlerEnd, Settlement};
+use super::settle::{EndedRun, HandlerEnd};
 
 /// What all runs of a worker share.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct RunContext {
     pub(super) service: JobService,
     pub(super) data: Arc<DataMap>,
     pub(super) leases: Arc<LeaseTable>,
-    pub(super) ends: Sender<Settlement>,
+    pub(super) ends: Sender<EndedRun>,
     pub(super) max_run: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl RunContext {
             return;
         };
         match self.leases.remove(number) {
-            Some(lease) => room.send(Settlement::new(&lease, end)),
+            Some(lease) => room.send(EndedRun::new(&lease, end)),
             None => tracing::debug!("the end of a job whose lease is lost is not reported"),
         }
     }
@@ -45,7 +45,7 @@ impl RunContext {
         // The receiver is closed only after all jobs are given back.
         drop(
             self.ends
-                .send(Settlement::new(lease, HandlerEnd::Released))
+                .send(EndedRun::new(lease, HandlerEnd::Released))
                 .await,
         );
     }

@@ -34,14 +34,14 @@ pub(super) enum HandlerEnd {
 
 /// The end of a run, to be reported.
 #[derive(Debug)]
-pub(super) struct Settlement {
+pub(super) struct EndedRun {
     pub(super) lease: LeaseText,
     pub(super) end: HandlerEnd,
     /// After that the report is useless.
     pub(super) expires: Instant,
 }
 
-impl Settlement {
+impl EndedRun {
     pub(super) fn new(lease: &HeldLease, end: HandlerEnd) -> Self {
         Self {
             lease: lease.job.lease().clone(),
@@ -54,7 +54,7 @@ impl Settlement {
 /// Reports the ends of jobs until `finish` is cancelled, and then those that are left.
 pub(super) async fn settle_jobs(
     client: Client,
-    mut ends: Receiver<Settlement>,
+    mut ends: Receiver<EndedRun>,
     finish: CancellationToken,
 ) {
     let mut calls = JoinSet::new();
@@ -85,7 +85,7 @@ pub(super) async fn settle_jobs(
 }
 
 /// Waits a moment for more ends of jobs.
-async fn fill(batch: &mut Vec<Settlement>, ends: &mut Receiver<Settlement>) {
+async fn fill(batch: &mut Vec<EndedRun>, ends: &mut Receiver<EndedRun>) {
     let until = tokio::time::Instant::now() + BATCH_DELAY;
     while batch.len() < BATCH_JOBS {
         let room = BATCH_JOBS - batch.len();
@@ -97,7 +97,7 @@ async fn fill(batch: &mut Vec<Settlement>, ends: &mut Receiver<Settlement>) {
 }
 
 /// Reports a batch: acks, failures and releases at the same time.
-async fn report(client: Client, batch: Vec<Settlement>) {
+async fn report(client: Client, batch: Vec<EndedRun>) {
     let mut sorted = SortedEnds::default();
     for settlement in batch {
         sorted.add(settlement);
@@ -126,8 +126,8 @@ struct SortedEnds {
 }
 
 impl SortedEnds {
-    fn add(&mut self, settlement: Settlement) {
-        let Settlement {
+    fn add(&mut self, settlement: EndedRun) {
+        let EndedRun {
             lease,
             end,
             expires,

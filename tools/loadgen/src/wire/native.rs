@@ -147,7 +147,7 @@ pub(crate) struct SettledItem<'a> {
 }
 
 #[derive(Deserialize)]
-struct SettleAnswer<'a> {
+struct SettledLeases<'a> {
     #[serde(borrow)]
     results: Vec<SettledItem<'a>>,
 }
@@ -230,7 +230,7 @@ pub(crate) fn outcomes<'a>(
     if status != 200 {
         return Err(LoadgenError::unexpected(verb, status, body));
     }
-    parse::<SettleAnswer>(verb, body).map(|answer| answer.results)
+    parse::<SettledLeases>(verb, body).map(|answer| answer.results)
 }
 
 #[cfg(test)]
