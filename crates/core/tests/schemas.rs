@@ -294,7 +294,8 @@ fn every_request_and_answer_has_a_schema_and_examples() {
         .collect();
     let found = types_with_schemas();
     assert!(found.len() > 50, "{found:?}");
-    for name in &found {
+    // Each settle call has a schema with its own of the outcomes.
+    for name in found.iter().filter(|name| *name != "Outcome") {
         assert!(names.contains(name.as_str()), "{name} is not in ApiSchemas");
         let needs_example = ["Body", "Answer", "Page"]
             .iter()
