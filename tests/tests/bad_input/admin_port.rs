@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Daemon, RawHttp, SharedStack, Stack};
+use tidegate_testkit::{Daemon, RawHttp, SharedStack, Stack, eventually};
 use tokio::net::TcpStream;
 
 static STACK: SharedStack = SharedStack::new(Stack::builder);
@@ -90,16 +90,21 @@ async fn a_failed_login_is_logged_and_delays_the_next() {
     let mut hurried = RawHttp::connect(api.admin()).await;
     let line = format!("GET /limits HTTP/1.1\r\nAuthorization: Basic {WRONG}\r\n\r\n");
     assert!(hurried.send(line).await);
-    tidegate_testkit::eventually("it is logged", SOON, async || match failures() {
-        2 => Ok(()),
-        found => Err(found),
-    })
-    .await;
+    // A thread writes the lines.
+    let until_logged = async |lines: usize| {
+        eventually("it is logged", SOON, async || match failures() {
+            found if found == lines => Ok(()),
+            found => Err(found),
+        })
+        .await;
+    };
+    until_logged(2).await;
     drop(hurried);
     assert_eq!(login(OPS).await.0, 200);
     let took = begin.elapsed();
     assert!(took >= DELAY, "{took:?}");
     assert_eq!(login(MISPLACED).await.0, 401);
+    until_logged(3).await;
     let log = api.log();
     let known = log.matches("account=\"ops\"").count();
     let unknown = log.matches("account=\"unknown\"").count();
