@@ -93,7 +93,7 @@ fn add(paths: &mut Paths, row: &OperationRow, operation: Operation) {
 }
 
 fn operation_of(row: &OperationRow, tag: &str, components: &mut Components) -> Operation {
-    let scope = row.scope.name();
+    let scope = row.needs.scope.name();
     let mut operation = OperationBuilder::new()
         .tag(tag)
         .operation_id(Some(row.id))

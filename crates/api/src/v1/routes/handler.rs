@@ -23,44 +23,40 @@ pub(in crate::v1) struct Incoming {
     pub(in crate::v1) app: Arc<App>,
     pub(in crate::v1) api_request: ApiRequest,
     pub(super) parts: PathParts,
-    /// The scope that the operation needs.
-    pub(super) scope: Scope,
-    /// Another one that is enough for those who name the job by its key.
-    pub(super) scope_by_key: Option<Scope>,
+    pub(super) needs: NeededScope,
+}
+
+/// The scope that an operation needs.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::v1) struct NeededScope {
+    pub(in crate::v1) scope: Scope,
+    /// A scope that is enough for a client that names the job by its key.
+    pub(super) by_key: Option<Scope>,
+}
+
+impl NeededScope {
+    fn check(self, request: &NativeRequest) -> Result<(), NativeError> {
+        match (request.need(self.scope), self.by_key) {
+            (Err(_), Some(by_key)) => request.need(by_key),
+            (checked, _) => checked,
+        }
+    }
 }
 
 impl Incoming {
     /// The request as a handler takes it. Its client has the scope that the operation needs.
     pub(in crate::v1) async fn open(self) -> Result<NativeRequest, NativeError> {
-        let (scope, by_key) = (self.scope, self.scope_by_key);
         let request = NativeRequest::open(self.app, self.api_request, self.parts).await?;
-        check_scope(&request, scope, by_key)?;
+        self.needs.check(&request)?;
         Ok(request)
     }
 
     /// The same for the operation that has options of a job in headers.
     pub(in crate::v1) async fn open_with_options(self) -> Result<NativeRequest, NativeError> {
-        let Self {
-            app,
-            api_request,
-            parts,
-            scope,
-            scope_by_key,
-        } = self;
-        let request = NativeRequest::open_with_options(app, api_request, parts).await?;
-        check_scope(&request, scope, scope_by_key)?;
+        let opening = NativeRequest::open_with_options(self.app, self.api_request, self.parts);
+        let request = opening.await?;
+        self.needs.check(&request)?;
         Ok(request)
-    }
-}
-
-fn check_scope(
-    request: &NativeRequest,
-    scope: Scope,
-    by_key: Option<Scope>,
-) -> Result<(), NativeError> {
-    match (request.need(scope), by_key) {
-        (Err(_), Some(by_key)) => request.need(by_key),
-        (checked, _) => checked,
     }
 }
 

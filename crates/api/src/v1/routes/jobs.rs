@@ -53,7 +53,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         "publish",
         Scope::Publish,
         answered!(|incoming| {
-            // The limit is that of storing the job.
+            // The time limit is for storing the job. The wait for its end has a limit of its own.
             let limit = incoming.app.request_limits.timeout;
             let wait_time = incoming.api_request.body.wait_time();
             let storing = pin!(async move {

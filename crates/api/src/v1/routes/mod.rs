@@ -59,7 +59,7 @@ pub(super) const TAGS: [(&str, &str, &[OperationRow]); 6] = [
     ("keys", "API keys.", &keys::OPERATIONS),
 ];
 
-/// The first number of an endpoint of this front door; those of the lmstfy wire are below it.
+/// The first number of an endpoint of this front door. Endpoints of the lmstfy wire have smaller numbers.
 const FIRST_ENDPOINT: u8 = 8;
 
 /// The order of methods in the header `Allow`.
@@ -158,8 +158,7 @@ pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answ
         app: Arc::clone(app),
         api_request,
         parts,
-        scope: operation.scope,
-        scope_by_key: operation.scope_by_key,
+        needs: operation.needs,
     };
     (row.endpoint, (operation.handler)(incoming))
 }

@@ -6,7 +6,7 @@ use tidegate_core::v1::problem::ProblemCode;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::path::Parameter;
 
-use super::handler::Handler;
+use super::handler::{Handler, NeededScope};
 use super::headers::AnswerHeader;
 
 /// A method of a path. What all operations have in common, such as the answers to a request without a valid API key, is
@@ -18,10 +18,7 @@ pub(in crate::v1) struct OperationRow {
     pub(in crate::v1) id: &'static str,
     pub(in crate::v1) summary: &'static str,
     pub(in crate::v1) description: &'static str,
-    /// The scope that the API key needs.
-    pub(in crate::v1) scope: Scope,
-    /// Another one that is enough for those who name the job by its key.
-    pub(in crate::v1) scope_by_key: Option<Scope>,
+    pub(in crate::v1) needs: NeededScope,
     pub(in crate::v1) handler: Handler,
     /// Parameters of the query and headers. Those of the path follow from `path`.
     pub(in crate::v1) parameters: fn() -> Vec<Parameter>,
@@ -99,8 +96,10 @@ pub(in crate::v1) const fn operation(
         id,
         summary: "",
         description: "",
-        scope,
-        scope_by_key: None,
+        needs: NeededScope {
+            scope,
+            by_key: None,
+        },
         handler,
         parameters: no_parameters,
         body: RequestShape::Nothing,
@@ -133,7 +132,7 @@ impl OperationRow {
     }
 
     pub(in crate::v1) const fn or_by_key(mut self, scope: Scope) -> Self {
-        self.scope_by_key = Some(scope);
+        self.needs.by_key = Some(scope);
         self
     }
 
