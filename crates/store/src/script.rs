@@ -28,7 +28,7 @@ pub(crate) struct VerbScript {
     script: Script,
 }
 
-/// The script in `lua/<verb>.lua`, with what it includes (`build/main.rs`).
+/// The script in `lua/<verb>.lua`, with the files that it includes (`build/main.rs`).
 macro_rules! script {
     ($verb:literal) => {
         $crate::script::LazyScript::new(

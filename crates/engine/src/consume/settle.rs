@@ -141,7 +141,7 @@ impl Pool {
         Ok(outcomes)
     }
 
-    /// Jobs that are acknowledged alone share a call with those of other requests.
+    /// A single ack shares a call with acks of other requests.
     async fn ack_here(
         self: &Arc<Self>,
         queue: &QueueKey,

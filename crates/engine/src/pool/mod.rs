@@ -26,7 +26,7 @@ use crate::publish::size::PublishSize;
 use crate::queue::lanes::LaneTable;
 use crate::queue::policies::PolicyTable;
 
-/// One pool. Its verbs are those of the store, and return the errors of the store.
+/// One pool, with the verbs of the store. Each verb returns the error of the store if Redis fails.
 #[derive(Debug)]
 pub struct Pool {
     /// Its name in the configuration and in tokens.
@@ -39,7 +39,7 @@ pub struct Pool {
     pub lanes: Arc<LaneTable>,
     /// The policies of the queues of its deployment.
     pub policies: PolicyTable,
-    /// The schedules of its deployment. A pool that moves has those of its own deployment.
+    /// The schedules of its deployment. They stay there while the pool moves.
     pub schedules: Schedules,
     pub(crate) store: Store,
     pub(crate) ends: JobEnds,
@@ -99,7 +99,7 @@ impl Pool {
         self.target.as_ref()
     }
 
-    /// This pool, then the one that it moves to, if any.
+    /// This pool, then its target if it moves.
     pub fn with_target(&self) -> impl Iterator<Item = &Self> {
         [self].into_iter().chain(self.target.as_deref())
     }

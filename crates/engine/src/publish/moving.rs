@@ -77,8 +77,8 @@ impl Pool {
         Ok(published)
     }
 
-    /// Whether this target of a move has a job with the key of `job`, for which the deployment before it has one that is
-    /// done.
+    /// Whether this target has a job with the key of `job`, beside the job that is done in the other deployment. `result` is
+    /// the answer of that deployment.
     async fn has_newer(
         &self,
         queue: &QueueKey,
