@@ -9,7 +9,9 @@ use arc_swap::ArcSwap;
 use tidegate_core::Namespace;
 use tidegate_daemon::traces::Traces;
 use tidegate_daemon::{ByteBudget, Readiness};
-use tidegate_engine::{DurabilityTarget, Engine, EngineSettings, Pool, PublishSize, TokenForm};
+use tidegate_engine::{
+    DurabilityTarget, Engine, EngineSettings, NamespaceShares, Pool, PublishSize, TokenForm,
+};
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 
@@ -18,6 +20,9 @@ use crate::http::body::BodyReader;
 use crate::http::drained_server::DrainedServer;
 use crate::http::exchange::Exchange;
 use crate::http::metrics::HttpMetrics;
+
+/// The lists of a namespace that are read at once; the others wait. A page of 1 MiB takes the main thread milliseconds.
+const LISTS_IN_FLIGHT: usize = 2;
 
 /// The state of the daemon. Handlers get it as an `Arc`.
 #[derive(Debug)]
@@ -48,6 +53,8 @@ pub(crate) struct App {
     pub(crate) traces: Option<Traces>,
     /// Permits for parsing and writing large JSON: one less than there are processors, at least one.
     pub(crate) large_bodies: Arc<Semaphore>,
+    /// Permits for reading lists.
+    pub(crate) lists: NamespaceShares,
 }
 
 impl App {
@@ -85,6 +92,7 @@ impl App {
             drained_server: None,
             traces: None,
             large_bodies: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),
+            lists: NamespaceShares::new(LISTS_IN_FLIGHT),
             request_limits: requests,
         }
     }

@@ -27,6 +27,7 @@ pub use access::limits::{LimitedAction, Permit, RateLimiter};
 pub use access::principal::Principal;
 pub use access::tokens::memory::TokenKey;
 pub use access::tokens::{TokenCache, TokenForm, generate, split_token};
+pub use access::{NamespaceShare, NamespaceShares};
 pub use consume::settle::Settlement;
 pub use consume::waiters::{Delivered, Delivery, Source, WaitLimits, WaitPermit, Waiters};
 pub use consume::workers::{

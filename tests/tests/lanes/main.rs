@@ -7,7 +7,6 @@
 mod admin;
 mod counts;
 mod fairness;
-mod far_api;
 mod fixture;
 mod slow_link;
 mod stalled_publish;

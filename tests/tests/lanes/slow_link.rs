@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_testkit::Stack;
+use tidegate_testkit::{FarApi, Stack};
 
-use crate::far_api::FarApi;
 use crate::fixture::bucket;
 
 /// More than the 25 ms after which a queue continues without a call.

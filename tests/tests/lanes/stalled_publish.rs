@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use tidegate_testkit::consistency::JobTotals;
 use tidegate_testkit::fault_proxy::NetworkConditions;
-use tidegate_testkit::{QueueClient, Stack};
+use tidegate_testkit::{FarApi, QueueClient, Stack};
 
-use crate::far_api::FarApi;
 use crate::fixture::{bucket, key, lanes, store, until_used};
 
 /// Consumes until no job comes within 3 s.

@@ -16,6 +16,7 @@ mod job_lists;
 mod jobs;
 mod keys;
 mod leases;
+mod list_shares;
 mod many_names;
 mod namespace_limits;
 mod queues;

@@ -87,4 +87,22 @@ macro_rules! within_limit {
     };
 }
 
-pub(super) use {answered, within_limit};
+/// The same for an operation that reads a list: a namespace has a few of them in flight, the others wait.
+macro_rules! within_share {
+    ($handler:path) => {
+        $crate::v1::routes::handler::answered!(|incoming| {
+            let limit = incoming.app.request_limits.timeout;
+            let app = std::sync::Arc::clone(&incoming.app);
+            let wait_time = incoming.api_request.body.wait_time();
+            let handling = std::pin::pin!(async move {
+                let request = incoming.open().await?;
+                let share = app.lists.share(&request.pool().name, &request.namespace);
+                let _permit = share.acquire(1).await;
+                $handler(request).await
+            });
+            $crate::http::time_limit::with_time_limit(handling, limit, wait_time).await
+        })
+    };
+}
+
+pub(super) use {answered, within_limit, within_share};

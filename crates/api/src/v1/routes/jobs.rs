@@ -10,7 +10,7 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
 
-use super::handler::{answered, within_limit};
+use super::handler::{answered, within_limit, within_share};
 use super::headers::AnswerHeader;
 use super::operation::{
     AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
@@ -102,7 +102,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         JOBS,
         "list_jobs",
         Scope::Read,
-        within_limit!(job_list::list),
+        within_share!(job_list::list),
     )
         .about(
             "List the jobs of a queue",
@@ -117,7 +117,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         ACT,
         "act_on_jobs",
         Scope::Admin,
-        within_limit!(job_list::act),
+        within_share!(job_list::act),
     )
         .about(
             "Act on all jobs that match a filter",

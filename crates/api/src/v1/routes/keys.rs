@@ -4,7 +4,7 @@ use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{KeyNotFound, NamespaceFull};
 use utoipa::openapi::HttpMethod::{Delete, Get, Post};
 
-use super::handler::within_limit;
+use super::handler::{within_limit, within_share};
 use super::operation::{LinkShape, LinkTarget, OperationRow, RequestShape, json, operation};
 use super::parameters::of_list;
 use crate::v1::keys;
@@ -17,7 +17,7 @@ pub(super) const OPERATIONS: [OperationRow; 3] = [
         KEYS,
         "list_keys",
         Scope::Admin,
-        within_limit!(keys::list),
+        within_share!(keys::list),
     )
         .about("List API keys", "The keys that allow nothing beyond the namespace and the pool of the key of the request, in no order.")
         .parameters(of_list)

@@ -6,7 +6,7 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
-use super::handler::within_limit;
+use super::handler::{within_limit, within_share};
 use super::headers::AnswerHeader;
 use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
 use super::parameters::{of_list, of_policy_change};
@@ -27,7 +27,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
         "/v1/{namespace}/queues",
         "list_queues",
         Scope::Read,
-        within_limit!(queues::list),
+        within_share!(queues::list),
     )
         .about(
             "List queues",

@@ -6,7 +6,7 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Put};
 
-use super::handler::within_limit;
+use super::handler::{within_limit, within_share};
 use super::headers::AnswerHeader;
 use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
 use super::parameters::{of_list, of_relay_change};
@@ -25,7 +25,7 @@ pub(super) const OPERATIONS: [OperationRow; 4] = [
         RELAYS,
         "list_relays",
         Scope::Read,
-        within_limit!(relays::list),
+        within_share!(relays::list),
     )
         .about(
             "List relays",

@@ -7,7 +7,7 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Put};
 
-use super::handler::within_limit;
+use super::handler::{within_limit, within_share};
 use super::headers::AnswerHeader;
 use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
 use super::parameters::{of_list, of_next_runs, of_schedule_change};
@@ -27,7 +27,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
         SCHEDULES,
         "list_schedules",
         Scope::Read,
-        within_limit!(schedules::list),
+        within_share!(schedules::list),
     )
         .about(
             "List schedules",

@@ -6,7 +6,7 @@ use tidegate_core::v1::problem::ProblemCode::{
 };
 use utoipa::openapi::HttpMethod::{Get, Post};
 
-use super::handler::{answered, within_limit};
+use super::handler::{answered, within_limit, within_share};
 use super::headers::AnswerHeader;
 use super::operation::{
     AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
@@ -33,7 +33,7 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
         "/v1/{namespace}/workers",
         "list_workers",
         Scope::Read,
-        within_limit!(workers::list),
+        within_share!(workers::list),
     )
         .about(
             "List workers",

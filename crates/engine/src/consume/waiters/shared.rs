@@ -17,10 +17,11 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::check_share::CheckShares;
+use super::check_share::IN_FLIGHT_MAX;
 use super::retry_signal::RetrySignal;
 use super::source::Source;
 use super::wait_queue::WaitQueue;
+use crate::access::NamespaceShares;
 use crate::metrics::storage_failure::record_store_error;
 use crate::pool::Pool;
 
@@ -45,7 +46,7 @@ pub(super) struct Shared {
     pub(super) poll_interval: Duration,
     /// Valid after each statement, so it can be used after a panic under the lock.
     pub(super) wait_queues: Mutex<WaitQueues>,
-    pub(super) check_shares: CheckShares,
+    pub(super) check_shares: NamespaceShares,
     /// Cancelled when the wait queues are closed, for consumers without any source.
     pub(super) closed: CancellationToken,
     /// The tasks of serve loops and releases.
@@ -84,7 +85,7 @@ impl Shared {
             pools: pools.iter().map(state).collect(),
             poll_interval,
             wait_queues: Mutex::default(),
-            check_shares: CheckShares::default(),
+            check_shares: NamespaceShares::new(IN_FLIGHT_MAX),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
             runtime: Handle::current(),

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use crate::daemon::Daemon;
+use crate::fault_proxy::{DirectionConditions, FaultProxy, ForwardMode, NetworkConditions};
+use crate::program::DaemonProgram;
+use crate::queue::QueueClient;
+use crate::seed::seed;
+use crate::stack::Stack;
 use tempfile::TempDir;
-use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
-use tidegate_testkit::{Daemon, DaemonProgram, FaultProxy, QueueClient, Stack, seed};
 
 const STALLED: NetworkConditions = NetworkConditions {
     to_server: DirectionConditions {
@@ -23,14 +27,21 @@ const STALLED: NetworkConditions = NetworkConditions {
 };
 
 /// An API whose way to the Redis of a stack can be stalled or slow.
-pub(crate) struct FarApi {
-    pub(crate) api: Daemon,
-    pub(crate) way: FaultProxy,
+#[derive(Debug)]
+pub struct FarApi {
+    /// The API.
+    pub api: Daemon,
+    /// The proxy.
+    pub way: FaultProxy,
     _folder: TempDir,
 }
 
 impl FarApi {
-    pub(crate) async fn start(stack: &Stack, command_timeout: &str) -> Self {
+    /// Starts an API on the Redis of `stack`; `command_timeout` as in its settings.
+    ///
+    /// # Panics
+    /// The daemon does not start.
+    pub async fn start(stack: &Stack, command_timeout: &str) -> Self {
         let way = FaultProxy::start(stack.redis.address(), seed()).await;
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("api.toml");
@@ -49,14 +60,14 @@ impl FarApi {
     }
 
     /// Stalls its way just after a publish: for a second it knows the token, so that publishes get as far as their lanes.
-    pub(crate) async fn stall(&self, queue: &QueueClient) {
+    pub async fn stall(&self, queue: &QueueClient) {
         let known = queue.on_api(&self.api).publish("known").id().await;
         queue.ack(&known).await;
         self.way.set(STALLED);
     }
 
     /// Has each call take so much longer from now on.
-    pub(crate) fn slow_down(&self, delay: Duration) {
+    pub fn slow_down(&self, delay: Duration) {
         let to_server = DirectionConditions {
             delay,
             ..DirectionConditions::default()
