@@ -6,7 +6,7 @@ mod schedules;
 use serde_json::json;
 use tidegate::api::keys::CreateKeyBody;
 use tidegate::{
-    Change, Client, IfRunning, JobFilter, JobHandle, JobResult, JobState, PolicyChange,
+    Client, IfRunning, JobChange, JobFilter, JobHandle, JobResult, JobState, PolicyChange,
     ProblemCode, PurgeState, QueueHandle, Respawn,
 };
 
@@ -98,10 +98,10 @@ async fn execute_on_job(client: &Client, command: JobCommand) -> Executed {
             Ok(result_bytes(&result))
         }
         JobCommand::Change { job, delay, run_at } => {
-            let change = Change {
+            let change = JobChange {
                 delay,
                 run_at,
-                ..Change::default()
+                ..JobChange::default()
             };
             CommandOutput::answer(&handle(client, &job)?.change(&change).await?)
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tidegate::api::job::{ActBody, JobExplanation};
 use tidegate::api::values::PageSize;
-use tidegate::{Change, Client, CursorGuard, JobDetails, JobFilter};
+use tidegate::{Client, CursorGuard, JobChange, JobDetails, JobFilter};
 
 use crate::arguments::job::ActArguments;
 use crate::error_output;
@@ -52,10 +52,10 @@ pub(crate) async fn act(
     arguments: ActArguments,
 ) -> Result<CommandOutput, CommandFailure> {
     let queue = client.queue(&arguments.queue)?;
-    let change = Change {
+    let change = JobChange {
         delay: arguments.delay,
         run_at: arguments.run_at,
-        ..Change::default()
+        ..JobChange::default()
     };
     let mut body = ActBody {
         act: arguments.act,
@@ -65,7 +65,7 @@ pub(crate) async fn act(
         limit: PageSize::MAX,
         rate_per_second: arguments.rate,
         running: arguments.running,
-        change: (change != Change::default()).then_some(change),
+        change: (change != JobChange::default()).then_some(change),
     };
     let (mut matched, mut changed, mut printed_at) = (0_u64, 0_u64, Instant::now());
     let mut cursors = CursorGuard::default();

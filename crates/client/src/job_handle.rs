@@ -8,7 +8,7 @@ use hyper::Method;
 use hyper::header::CONTENT_TYPE;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::v1::job::{
-    CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation, PromotedJob,
+    CancelAnswer, ChangedJob, JobChange, JobDetails, JobExplanation, PromotedJob,
 };
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::publish::{PublishResult, PublishedJob};
@@ -123,7 +123,7 @@ impl JobHandle {
     ///
     /// # Errors
     /// Those of requests: `job_not_found`, `job_running`, `job_dead`.
-    pub async fn change(&self, change: &ChangeBody) -> Result<ChangedJob, Error> {
+    pub async fn change(&self, change: &JobChange) -> Result<ChangedJob, Error> {
         let call = HttpCall::json(Method::PATCH, self.job_path(""), change)?;
         self.send(call).await?.json()
     }

@@ -29,15 +29,15 @@ pub use repeat::RepeatLimits;
 pub use schedule_handle::{ChangeCondition, ScheduleHandle};
 pub use task::Task;
 pub use worker::{
-    CancelReason, Data, Fail, FromJob, Handler, JobReply, JobService, MissingData, RawHandler,
-    RunningJob as Job, Worker, WorkerRun,
+    CancelReason, Data, Fail, FromJob, Handler, Job, JobReply, JobService, MissingData, RawHandler,
+    Worker, WorkerRun,
 };
 
 pub use tidegate_core::schedule::{CatchUp, Overlap};
 pub use tidegate_core::v1::FieldChange;
-pub use tidegate_core::v1::job::{ChangeBody as Change, JobDetails, JobFilter};
+pub use tidegate_core::v1::job::{JobChange, JobDetails, JobFilter};
 pub use tidegate_core::v1::problem::{Applied, Problem, ProblemCode};
-pub use tidegate_core::v1::publish::PublishResult as Outcome;
+pub use tidegate_core::v1::publish::PublishResult;
 pub use tidegate_core::v1::queue::{PolicyChange, PurgeState, Respawn};
 pub use tidegate_core::v1::retry::RetryChange;
 pub use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleJob};

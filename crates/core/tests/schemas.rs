@@ -17,7 +17,7 @@ use tidegate_core::v1::consume::{
 };
 use tidegate_core::v1::input::{CheckedRequest, read_body};
 use tidegate_core::v1::job::{
-    ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation,
+    ActAnswer, ActBody, CancelAnswer, ChangedJob, JobChange, JobDetails, JobExplanation,
     JobListPage, PromotedJob,
 };
 use tidegate_core::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
@@ -109,7 +109,7 @@ fn read_request(name: &str, value: &Value) -> Result<Value, String> {
         "ActBody" => read::<ActBody>(value),
         "AckBody" => read::<AckBody>(value),
         "BatchBody" => read::<BatchBody>(value),
-        "ChangeBody" => read::<ChangeBody>(value),
+        "JobChange" => read::<JobChange>(value),
         "CreateKeyBody" => read::<CreateKeyBody>(value),
         "FailBody" => read::<FailBody>(value),
         "JobOptions" => read::<JobOptions>(value),

@@ -44,8 +44,6 @@ pub use publish::size::PublishSize;
 pub use publish::{JobsToPublish, Published, StoredJob};
 pub use queue::act::{ActCursor, ActPage};
 pub use queue::change_attempts::ChangeAttempts;
-pub use queue::job_act::JobAct;
-pub use queue::job_criteria::{ErrorDigest, JobCriteria};
 pub use queue::job_list::{JobCursor, JobPage};
 pub use queue::lanes::LaneTable;
 pub use queue::overview::{PoolOverview, PoolSizes, QueueFigures};

@@ -87,10 +87,10 @@ pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
     AckRequest, Acked, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
-    FailRequest, IdempotentRequest, InvalidPosition, JobChange, JobEnd, JobReference, JobSelection,
+    FailRequest, IdempotentRequest, InvalidPosition, JobEnd, JobReference, JobSelection,
     JobSnapshot, JobSurroundings, JobsBefore, KeyedCall, KeyedPublish, LIST_HINTS_MAX,
     LOAD_HINTS_MAX, LanePublish, LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob,
-    ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult,
+    ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewResult,
     POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, Promoted, PublishJob,
     PublishOutcome, PublishReply, PublishedJobs, PublishedTicks, QueuePage, QueuePosition,
     ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick,

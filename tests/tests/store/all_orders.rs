@@ -10,14 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{
     Failures, IfExists, IfRunning, JobState, KeyHash, NativeOptions, NewJob, QueueKey, RetryPolicy,
 };
 use tidegate_core::{RecordExtension, RetryDelays, RetrySteps};
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, JobChange, KeyedCall, KeyedPublish, LeaseOutcome,
-    LeasedJob, LoadSlotOutcome, MoveDueOutcome, NewDue, PublishJob, Store, StoreConfig,
-    SweepOutcome,
+    AckRequest, AfterFailure, Claim, FailRequest, KeyedCall, KeyedPublish, LeaseOutcome, LeasedJob,
+    LoadSlotOutcome, MoveDueOutcome, PublishJob, Store, StoreConfig, SweepOutcome,
 };
 use tidegate_testkit::{RedisOptions, consistency, print_figure};
 
@@ -303,10 +305,7 @@ impl OrderRun {
                 self.judge.promoted(outcome);
             }
             OrderedCall::Change => {
-                let change = JobChange {
-                    due: Some(NewDue::InMs(DELAY_MS / 2)),
-                    start_within_ms: None,
-                };
+                let change = JobChange::from(DueTime::After(DurationMs::saturating(DELAY_MS / 2)));
                 let changed = self.store().change(&self.queue, self.key(), change).await;
                 let outcome = changed.unwrap();
                 self.note(call, &outcome);

@@ -4,11 +4,14 @@ mod results;
 mod runs;
 
 use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{IfExists, IfRunning, RecordExtension};
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AckRequest, CancelOutcome, Claim, IdempotentRequest, JobChange, KeyedCall, KeyedPublish,
-    LeasedJob, NewDue, PromoteOutcome, Promoted, PublishJob, PublishOutcome, PublishReply,
+    AckRequest, CancelOutcome, Claim, IdempotentRequest, KeyedCall, KeyedPublish, LeasedJob,
+    PromoteOutcome, Promoted, PublishJob, PublishOutcome, PublishReply,
 };
 
 use crate::fixture::{START, StoreFixture, fixture, job};
@@ -284,10 +287,7 @@ async fn waiting_jobs_are_promoted_and_their_time_is_changed() {
         .await;
     let id = id_of(&result);
     let store = f.store.at(START);
-    let change = JobChange {
-        due: Some(NewDue::AtMs(START + 1000)),
-        start_within_ms: None,
-    };
+    let change = JobChange::from(DueTime::At(Timestamp::saturating(START + 1000)));
     let _ = store.change(&f.queue, f.key("a"), change).await.unwrap();
     assert_eq!(f.move_due(START + 999).await.ready, 0);
     let promoted = store.promote(&f.queue, id).await.unwrap();

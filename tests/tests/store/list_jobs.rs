@@ -8,14 +8,16 @@ mod timers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{
     IfExists, IfRunning, JobId, JobState, KeyHash, NativeOptions, NewJob, QueueKey,
     RecordExtension, RetryDelays, RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, JobChange, JobSelection, KeyedCall, KeyedPublish,
-    LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, NewDue, PUBLISH_JOBS_MAX, PublishJob,
-    Store,
+    AckRequest, AfterFailure, Claim, FailRequest, JobSelection, KeyedCall, KeyedPublish,
+    LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, PUBLISH_JOBS_MAX, PublishJob, Store,
 };
 use tidegate_testkit::print_figure;
 
@@ -147,10 +149,7 @@ async fn publish_keyed(f: &StoreFixture, now_ms: u64, key: &str) {
 
 /// Sets when a job that waits is due.
 async fn change(f: &StoreFixture, now_ms: u64, id: JobId, delay_ms: u64) {
-    let change = JobChange {
-        due: Some(NewDue::InMs(delay_ms)),
-        start_within_ms: None,
-    };
+    let change = JobChange::from(DueTime::After(DurationMs::saturating(delay_ms)));
     let _ = f
         .store
         .at(now_ms)

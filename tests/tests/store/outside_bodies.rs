@@ -5,8 +5,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use rand::RngExt;
 use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{JobState, NewJob};
-use tidegate_store::{ChangeOutcome, Claim, JobChange, NewDue, StoreError, Unavailable};
+use tidegate_store::{ChangeOutcome, Claim, StoreError, Unavailable};
 use tidegate_testkit::{consistency, eventually};
 
 use crate::fixture::{START, StoreFixture, fixture, job};
@@ -87,10 +90,7 @@ async fn a_change_does_not_read_the_body() {
     };
     let id = f.publish(START, new).await;
     acl(&f, "-get");
-    let change = JobChange {
-        due: Some(NewDue::InMs(0)),
-        start_within_ms: None,
-    };
+    let change = JobChange::from(DueTime::After(DurationMs::saturating(0)));
     let changed = f.store.at(START).change(&f.queue, id, change).await;
     let ChangeOutcome::Done(changed) = changed.unwrap() else {
         panic!("the job waits")

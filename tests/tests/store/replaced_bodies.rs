@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{IfExists, RecordExtension};
 use tidegate_core::{KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AuditEvent, AuditOptions, ChangeOutcome, JobChange, KeyedCall, KeyedPublish, NewDue,
-    PublishJob, PublishOutcome,
+    AuditEvent, AuditOptions, ChangeOutcome, KeyedCall, KeyedPublish, PublishJob, PublishOutcome,
 };
 use tidegate_testkit::{consistency, print_figure};
 use tokio_util::sync::CancellationToken;
@@ -86,10 +88,7 @@ async fn replace_all(f: &StoreFixture, stop: &CancellationToken) -> u64 {
 
 async fn read(f: &StoreFixture, stop: &CancellationToken) -> u64 {
     let (versions, store, mut read) = (versions(), f.store.at(START), 0);
-    let change = JobChange {
-        due: Some(NewDue::InMs(DELAY_MS)),
-        start_within_ms: None,
-    };
+    let change = JobChange::from(DueTime::After(DurationMs::saturating(DELAY_MS)));
     while !stop.is_cancelled() {
         let changed = store.change(&f.queue, key(f, "later"), change).await;
         assert!(matches!(changed.unwrap(), ChangeOutcome::Done(_)));

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{IfRunning, InvalidJob, JobId, JobState, NewJob, QueueKey};
-use tidegate_store::{
-    CancelOutcome, ChangeOutcome, Claim, JobChange, NewDue, POLL_QUEUES_MAX, StoreError,
-};
+use tidegate_store::{CancelOutcome, ChangeOutcome, Claim, POLL_QUEUES_MAX, StoreError};
 
 use crate::fixture::{START, delayed, fixture, job};
 
@@ -201,10 +202,7 @@ async fn a_job_that_has_left_its_state_is_neither_cancelled_nor_changed() {
         let cancelled = store.cancel_in(&f.queue, id, state, if_running);
         cancelled.await.unwrap()
     };
-    let later = JobChange {
-        due: Some(NewDue::InMs(1000)),
-        start_within_ms: None,
-    };
+    let later = JobChange::from(DueTime::After(DurationMs::saturating(1000)));
     let change = async |state| store.change_in(&f.queue, id, state, later).await.unwrap();
     let delayed = Some(JobState::Delayed);
     assert_eq!(

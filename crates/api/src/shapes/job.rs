@@ -1,12 +1,10 @@
 //! Jobs as they are shown, and what clients want of them as the store takes it.
 
-use tidegate_core::v1::FieldChange;
-use tidegate_core::v1::job::{ChangeBody, DeadReason, HistoryEntry, JobDetails};
-use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::job::{DeadReason, HistoryEntry, JobDetails};
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_engine::Pool;
-use tidegate_store::{FailureEffect, JobChange, ListedJob, LoggedFailure, NewDue};
+use tidegate_store::{FailureEffect, ListedJob, LoggedFailure};
 
 use super::content::{attributes_of, content_type_of, key_of};
 
@@ -80,19 +78,4 @@ pub(crate) fn listed_details(pool: &Pool, queue: &QueueKey, listed: &ListedJob) 
         details.reason = details.reason.map(|_| DeadReason::Unreadable);
     }
     details
-}
-
-/// A change as the store takes it.
-pub(crate) fn stored_change(body: &ChangeBody) -> JobChange {
-    JobChange {
-        due: body.due().map(|due| match due {
-            DueTime::After(delay) => NewDue::InMs(delay.as_ms()),
-            DueTime::At(instant) => NewDue::AtMs(instant.as_ms()),
-        }),
-        start_within_ms: match body.start_within {
-            FieldChange::Keep => None,
-            FieldChange::Reset => Some(0),
-            FieldChange::Set(limit) => Some(limit.as_ms()),
-        },
-    }
 }

@@ -5,11 +5,9 @@ mod duration;
 mod explanation;
 mod job;
 mod queue;
-mod selection;
 
 pub(crate) use content::{attributes_of, content_type_of, key_of, payload_of, stored_attributes};
 pub(crate) use duration::duration_text;
 pub(crate) use explanation::{OVERDUE_MS, explain};
-pub(crate) use job::{details, has_result, listed_details, stored_change};
+pub(crate) use job::{details, has_result, listed_details};
 pub(crate) use queue::queue_view;
-pub(crate) use selection::{act_criteria, list_criteria, stored_act};

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::v1::job::{
-    CancelAnswer, CancelQuery, ChangeBody, ChangeResult, ChangedJob, JobQuery, PromoteResult,
+    CancelAnswer, CancelQuery, ChangeResult, ChangedJob, JobChange, JobQuery, PromoteResult,
     PromotedJob,
 };
 use tidegate_core::v1::problem::ProblemCode;
@@ -14,7 +14,7 @@ use tidegate_store::{CancelOutcome, ChangeOutcome, JobReference, PromoteOutcome}
 use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
 use super::native_request::{NativeRequest, not_found};
-use crate::shapes::{content_type_of, details, stored_change};
+use crate::shapes::{content_type_of, details};
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let queue = request.queue()?;
@@ -56,8 +56,7 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
     let queue = request.queue()?;
     let query: JobQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
-    let body: ChangeBody = request.read_json().await?;
-    let change = stored_change(&body);
+    let change: JobChange = request.read_json().await?;
     match request.pool().change(&queue, job, change).await? {
         ChangeOutcome::AlreadyGone => Err(not_found()),
         ChangeOutcome::NotWaiting(state) => Err(not_waiting(state)),

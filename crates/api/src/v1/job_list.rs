@@ -12,18 +12,17 @@ use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::unread;
-use crate::shapes::{act_criteria, list_criteria, listed_details, stored_act};
+use crate::shapes::listed_details;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let queue = request.queue()?;
     let (query, filter) = request.read_filtered_list::<JobFilter>()?;
-    let criteria = list_criteria(&filter);
     let cursor = read_cursor(query.cursor.as_ref())?;
     let limit = usize::from(query.limit.get());
     let share = unread::share_of_page(&request.app.exchange.unread)?;
     let page = request
         .pool()
-        .list_jobs(&queue, &criteria, cursor, limit)
+        .list_jobs(&queue, &filter, cursor, limit)
         .await?;
     let items = page
         .jobs
@@ -43,13 +42,8 @@ pub(super) async fn act(mut request: NativeRequest) -> Result<Response<Body>, Na
     request.without_query()?;
     let queue = request.queue()?;
     let body: ActBody = request.read_json().await?;
-    let (act, criteria) = (stored_act(&body), act_criteria(&body));
     let cursor = read_cursor(body.cursor.as_ref())?;
-    let limit = usize::from(body.limit.get());
-    let pool = request.pool();
-    let page = pool
-        .act(&queue, act, &criteria, cursor, limit, body.dry_run)
-        .await?;
+    let page = request.pool().act(&queue, &body, cursor).await?;
     let answer = ActAnswer {
         matched: page.matched,
         changed: page.changed,

@@ -38,6 +38,7 @@ impl From<FilterArguments> for JobFilter {
             key_prefix: arguments.key_prefix,
             attribute: arguments.attribute,
             error_contains: arguments.error,
+            error_digest: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::job::RunningJob;
+use super::job::Job;
 
 /// A value that all handlers of a worker share, such as a pool of connections: [`Worker::data`](crate::Worker::data).
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub trait FromJob: Sized + Send + 'static {
     ///
     /// # Errors
     /// The worker does not have the data. Workers check this when they start.
-    fn from_job(job: &RunningJob) -> Result<Self, MissingData>;
+    fn from_job(job: &Job) -> Result<Self, MissingData>;
 
     /// The data that the worker must have.
     #[must_use]
@@ -80,20 +80,20 @@ pub trait FromJob: Sized + Send + 'static {
     }
 }
 
-impl FromJob for RunningJob {
-    fn from_job(job: &RunningJob) -> Result<Self, MissingData> {
+impl FromJob for Job {
+    fn from_job(job: &Job) -> Result<Self, MissingData> {
         Ok(job.clone())
     }
 }
 
 impl FromJob for CancellationToken {
-    fn from_job(job: &RunningJob) -> Result<Self, MissingData> {
+    fn from_job(job: &Job) -> Result<Self, MissingData> {
         Ok(job.cancelled().clone())
     }
 }
 
 impl<T: Send + Sync + 'static> FromJob for Data<T> {
-    fn from_job(job: &RunningJob) -> Result<Self, MissingData> {
+    fn from_job(job: &Job) -> Result<Self, MissingData> {
         job.data().get()
     }
 

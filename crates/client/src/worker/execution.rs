@@ -12,7 +12,7 @@ use tracing::field::Empty;
 
 use super::data::DataMap;
 use super::fail::Fail;
-use super::job::RunningJob;
+use super::job::Job;
 use super::leases::{HeldLease, LeaseTable};
 use super::service::JobService;
 use super::settle::{EndedRun, HandlerEnd};
@@ -52,13 +52,13 @@ impl RunContext {
 }
 
 /// Runs the handler of a job that is in the table of leases under this number, and reports the end.
-pub(super) async fn run_job(context: Arc<RunContext>, job: RunningJob, number: u64) {
+pub(super) async fn run_job(context: Arc<RunContext>, job: Job, number: u64) {
     let span = job_span(&job);
     let end = run(&context, job).instrument(span).await;
     context.report(number, end).await;
 }
 
-async fn run(context: &RunContext, job: RunningJob) -> HandlerEnd {
+async fn run(context: &RunContext, job: Job) -> HandlerEnd {
     // The block makes a panic of the call itself one of the future.
     let running = async {
         let running = context.service.run(job);
@@ -95,7 +95,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// A span with the names of OpenTelemetry for consumers of messages.
-fn job_span(job: &RunningJob) -> tracing::Span {
+fn job_span(job: &Job) -> tracing::Span {
     let span = tracing::info_span!(
         "process",
         otel.kind = "consumer",

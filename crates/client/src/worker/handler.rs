@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, ready};
 
 use super::data::{FromJob, RequiredData};
 use super::fail::{Fail, FailError};
-use super::job::RunningJob;
+use super::job::Job;
 use super::reply::JobReply;
 use crate::error::BoxError;
 use crate::task::Task;
@@ -23,7 +23,7 @@ pub trait Handler<Arguments>: Send + Sync + 'static {
     fn call(
         &self,
         task: Self::Task,
-        job: &RunningJob,
+        job: &Job,
     ) -> BoxFuture<'static, Result<<Self::Task as Task>::Reply, Fail>>;
 
     /// The data that its arguments need.
@@ -34,7 +34,7 @@ pub trait Handler<Arguments>: Send + Sync + 'static {
 /// `Result<R, Fail>`, with `R` being `()`, `Vec<u8>` or [`JobReply`].
 pub trait RawHandler<Arguments>: Send + Sync + 'static {
     /// Runs the function.
-    fn call(&self, job: RunningJob) -> BoxFuture<'static, Result<JobReply, Fail>>;
+    fn call(&self, job: Job) -> BoxFuture<'static, Result<JobReply, Fail>>;
 
     /// The data that its arguments need.
     fn required_data() -> Vec<RequiredData>;
@@ -52,7 +52,7 @@ macro_rules! handlers {
             type Task = T;
 
             #[allow(unused_variables, reason = "a function without other arguments needs nothing of the job")]
-            fn call(&self, task: T, job: &RunningJob) -> BoxFuture<'static, Result<T::Reply, Fail>> {
+            fn call(&self, task: T, job: &Job) -> BoxFuture<'static, Result<T::Reply, Fail>> {
                 Box::pin(self(task, $(match $argument::from_job(job) {
                     Ok(argument) => argument,
                     Err(missing) => return ready(Err(Fail::retry(missing))).boxed(),
@@ -67,12 +67,12 @@ macro_rules! handlers {
 
         impl<F, Answer, R, $($argument),*> RawHandler<(R, $($argument,)*)> for F
         where
-            F: Fn(RunningJob, $($argument),*) -> Answer + Send + Sync + 'static,
+            F: Fn(Job, $($argument),*) -> Answer + Send + Sync + 'static,
             Answer: Future<Output = Result<R, Fail>> + Send + 'static,
             R: Into<JobReply> + 'static,
             $($argument: FromJob,)*
         {
-            fn call(&self, job: RunningJob) -> BoxFuture<'static, Result<JobReply, Fail>> {
+            fn call(&self, job: Job) -> BoxFuture<'static, Result<JobReply, Fail>> {
                 let answer = self(job.clone(), $(match $argument::from_job(&job) {
                     Ok(argument) => argument,
                     Err(missing) => return ready(Err(Fail::retry(missing))).boxed(),
@@ -95,7 +95,7 @@ handlers!(A, B, C);
 
 /// A handler of any type, with the payload still encoded.
 pub(super) type QueueHandler =
-    Arc<dyn Fn(RunningJob) -> BoxFuture<'static, Result<JobReply, BoxError>> + Send + Sync>;
+    Arc<dyn Fn(Job) -> BoxFuture<'static, Result<JobReply, BoxError>> + Send + Sync>;
 
 fn failed(fail: Fail) -> BoxError {
     Box::new(FailError(fail))

@@ -26,7 +26,7 @@ pub enum CancelReason {
 
 /// A job that this worker runs. Clones are the same job.
 #[derive(Clone)]
-pub struct RunningJob(Arc<RunningJobState>);
+pub struct Job(Arc<RunningJobState>);
 
 struct RunningJobState {
     view: LeasedJobView,
@@ -35,7 +35,7 @@ struct RunningJobState {
     data: Arc<DataMap>,
 }
 
-impl fmt::Debug for RunningJob {
+impl fmt::Debug for Job {
     /// Without the payload, which may be large or private.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Job")
@@ -46,7 +46,7 @@ impl fmt::Debug for RunningJob {
     }
 }
 
-impl RunningJob {
+impl Job {
     pub(super) fn new(view: LeasedJobView, data: Arc<DataMap>) -> Self {
         Self(Arc::new(RunningJobState {
             view,

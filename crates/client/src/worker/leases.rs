@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::job::{CancelReason, RunningJob};
+use super::job::{CancelReason, Job};
 
 /// How often the table is looked into: the fastest and the slowest.
 const TICK_MIN: Duration = Duration::from_millis(10);
@@ -18,7 +18,7 @@ const TICKS_PER_LEASE: u32 = 6;
 /// A job that this worker holds, and whose handler runs.
 #[derive(Debug, Clone)]
 pub(super) struct HeldLease {
-    pub(super) job: RunningJob,
+    pub(super) job: Job,
     pub(super) length: Duration,
     pub(super) expires: Instant,
     /// When it was granted or last extended.
@@ -28,7 +28,7 @@ pub(super) struct HeldLease {
 }
 
 impl HeldLease {
-    pub(super) fn new(job: RunningJob, length: Duration) -> Self {
+    pub(super) fn new(job: Job, length: Duration) -> Self {
         let now = Instant::now();
         Self {
             job,

@@ -33,7 +33,7 @@ use handler::QueueHandler;
 pub use data::{Data, FromJob, MissingData};
 pub use fail::Fail;
 pub use handler::{Handler, RawHandler};
-pub use job::{CancelReason, RunningJob};
+pub use job::{CancelReason, Job};
 pub use reply::JobReply;
 pub use run::WorkerRun;
 pub use service::JobService;
@@ -197,9 +197,9 @@ impl Worker {
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<JobService> + Send + 'static,
-        L::Service: Service<RunningJob, Response = JobReply> + Clone + Send + Sync + 'static,
-        <L::Service as Service<RunningJob>>::Error: Into<BoxError>,
-        <L::Service as Service<RunningJob>>::Future: Send + 'static,
+        L::Service: Service<Job, Response = JobReply> + Clone + Send + Sync + 'static,
+        <L::Service as Service<Job>>::Error: Into<BoxError>,
+        <L::Service as Service<Job>>::Future: Send + 'static,
     {
         self.layers.push(Box::new(move |inner| {
             JobService::layered(layer.layer(inner))

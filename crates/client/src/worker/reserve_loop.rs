@@ -11,7 +11,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, sleep_until};
 
 use super::execution::{RunContext, run_job};
-use super::job::RunningJob;
+use super::job::Job;
 use super::leases::HeldLease;
 use crate::client::Client;
 use crate::error::{Error, RepeatSafety};
@@ -47,7 +47,7 @@ pub(super) struct ReserveLoop {
     /// The most jobs that wait for a slot.
     prefetch: usize,
     /// Jobs that wait for a slot, with their numbers in the table of leases.
-    waiting: VecDeque<(RunningJob, u64)>,
+    waiting: VecDeque<(Job, u64)>,
     calls: JoinSet<Reserved>,
     /// The jobs that the calls in flight may return.
     requested: usize,
@@ -153,8 +153,8 @@ impl ReserveLoop {
         }
     }
 
-    fn hold(&self, view: LeasedJobView, length: Duration) -> (RunningJob, u64) {
-        let job = RunningJob::new(view, Arc::clone(&self.context.data));
+    fn hold(&self, view: LeasedJobView, length: Duration) -> (Job, u64) {
+        let job = Job::new(view, Arc::clone(&self.context.data));
         let lease = HeldLease::new(job.clone(), length);
         let number = self.context.leases.insert(lease);
         (job, number)
@@ -217,7 +217,7 @@ async fn give_back_last_jobs(calls: &mut JoinSet<Reserved>, context: &RunContext
         while let Some(reserved) = calls.join_next().await {
             let answer = reserved.ok().and_then(|reserved| reserved.answer.ok());
             for (view, length) in answer.into_iter().flat_map(leased) {
-                let job = RunningJob::new(view, Arc::clone(&context.data));
+                let job = Job::new(view, Arc::clone(&context.data));
                 let lease = HeldLease::new(job, length);
                 context.give_back(&lease).await;
             }

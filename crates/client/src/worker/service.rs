@@ -12,7 +12,7 @@ use tower::{Service, ServiceExt};
 
 use super::fail::Fail;
 use super::handler::QueueHandler;
-use super::job::RunningJob;
+use super::job::Job;
 use super::reply::JobReply;
 use crate::error::BoxError;
 
@@ -23,7 +23,7 @@ pub struct JobService(ServiceKind);
 #[derive(Clone)]
 enum ServiceKind {
     Handlers(Arc<HashMap<String, QueueHandler>>),
-    Layered(BoxCloneSyncService<RunningJob, JobReply, BoxError>),
+    Layered(BoxCloneSyncService<Job, JobReply, BoxError>),
 }
 
 impl fmt::Debug for JobService {
@@ -39,7 +39,7 @@ impl JobService {
 
     pub(super) fn layered<S>(service: S) -> Self
     where
-        S: Service<RunningJob, Response = JobReply> + Clone + Send + Sync + 'static,
+        S: Service<Job, Response = JobReply> + Clone + Send + Sync + 'static,
         S::Error: Into<BoxError>,
         S::Future: Send + 'static,
     {
@@ -49,7 +49,7 @@ impl JobService {
     }
 
     /// Runs the handler of the job.
-    pub(super) async fn run(&self, job: RunningJob) -> Result<JobReply, Fail> {
+    pub(super) async fn run(&self, job: Job) -> Result<JobReply, Fail> {
         let done = match &self.0 {
             ServiceKind::Handlers(handlers) => handle(handlers, job).await,
             ServiceKind::Layered(service) => service.clone().oneshot(job).await,
@@ -60,7 +60,7 @@ impl JobService {
 
 fn handle(
     handlers: &HashMap<String, QueueHandler>,
-    job: RunningJob,
+    job: Job,
 ) -> BoxFuture<'static, Result<JobReply, BoxError>> {
     match handlers.get(job.queue()) {
         Some(handler) => handler(job),
@@ -71,7 +71,7 @@ fn handle(
     }
 }
 
-impl Service<RunningJob> for JobService {
+impl Service<Job> for JobService {
     type Response = JobReply;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<JobReply, BoxError>>;
@@ -83,7 +83,7 @@ impl Service<RunningJob> for JobService {
         }
     }
 
-    fn call(&mut self, job: RunningJob) -> Self::Future {
+    fn call(&mut self, job: Job) -> Self::Future {
         match &mut self.0 {
             ServiceKind::Handlers(handlers) => handle(handlers, job),
             ServiceKind::Layered(service) => service.call(job),

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidegate::{
-    BatchJob, CancelResult, Change, Client, Durability, IfExists, IfRunning, JobState, Outcome,
-    PolicyChange, ProblemCode, PurgeState, Respawn, RetryChange, Task,
+    BatchJob, CancelResult, Client, Durability, IfExists, IfRunning, JobChange, JobState,
+    PolicyChange, ProblemCode, PublishResult, PurgeState, Respawn, RetryChange, Task,
 };
 
 use crate::fixture::{SERVER, clients};
@@ -49,7 +49,7 @@ async fn each_option_reaches_the_job() {
         .unwrap();
     assert_eq!(
         (job.outcome, job.state),
-        (Outcome::Created, JobState::Delayed)
+        (PublishResult::Created, JobState::Delayed)
     );
     assert_eq!(
         (job.queue(), job.key.as_deref()),
@@ -65,7 +65,7 @@ async fn each_option_reaches_the_job() {
     );
 
     let again = client.publish(order(18)).key("order/17 ü").await.unwrap();
-    assert_eq!((again.outcome, &again.id), (Outcome::Exists, &job.id));
+    assert_eq!((again.outcome, &again.id), (PublishResult::Exists, &job.id));
     let replace = client
         .publish(order(18))
         .key("order/17 ü")
@@ -77,7 +77,7 @@ async fn each_option_reaches_the_job() {
         .unwrap();
     assert_eq!(
         (replaced.outcome, &replaced.id, replaced.state),
-        (Outcome::Replaced, &job.id, JobState::Ready)
+        (PublishResult::Replaced, &job.id, JobState::Ready)
     );
     let reject = client
         .publish(order(18))
@@ -123,9 +123,9 @@ async fn a_waiting_job_is_changed_promoted_and_cancelled() {
         .publish_raw("q", "x", "text/plain")
         .delay(Duration::from_secs(60));
     let job = raw.await.unwrap();
-    let later = Change {
+    let later = JobChange {
         delay: Some("2h".parse().unwrap()),
-        ..Change::default()
+        ..JobChange::default()
     };
     let changed = job.change(&later).await.unwrap();
     assert!(changed.run_at > job.run_at.unwrap());
@@ -150,7 +150,7 @@ async fn a_batch_has_a_result_for_each_job() {
         .unwrap();
     assert!(jobs.iter().all(|job| {
         job.as_ref()
-            .is_ok_and(|job| job.outcome == Outcome::Created)
+            .is_ok_and(|job| job.outcome == PublishResult::Created)
     }));
     let reject = |number| {
         BatchJob::of(&order(number))

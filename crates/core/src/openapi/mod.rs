@@ -12,7 +12,7 @@ use settle::SettleAnswerSchemas;
 
 use crate::v1::consume::{AckBody, FailBody, ReleaseBody, ReserveAnswer, ReserveBody, TouchBody};
 use crate::v1::job::{
-    ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation,
+    ActAnswer, ActBody, CancelAnswer, ChangedJob, JobChange, JobDetails, JobExplanation,
     JobListPage, PromotedJob, UnfinishedJob,
 };
 use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
@@ -38,7 +38,7 @@ use crate::{IfRunning, Namespace, Policy};
     BatchAnswer,
     BatchBody,
     CancelAnswer,
-    ChangeBody,
+    JobChange,
     ChangedJob,
     CreateKeyBody,
     CreatedKey,

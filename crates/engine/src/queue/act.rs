@@ -6,14 +6,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use tidegate_core::v1::job::{ActBody, ActName};
 use tidegate_core::{JobId, JobState, QueueKey};
 use tidegate_store::{
     CancelOutcome, ChangeOutcome, InvalidPosition, LIST_HINTS_MAX, ListedJob, PromoteOutcome,
     Promoted, StoreError,
 };
 
-use super::job_act::JobAct;
-use super::job_criteria::JobCriteria;
+use super::act_progress::{change_since, is_for};
+use super::job_filter::{matches, selection};
 use super::job_list::{JobCursor, ListStep, read_number};
 use crate::error::EngineError;
 use crate::pool::Pool;
@@ -70,8 +71,8 @@ pub struct ActPage {
 }
 
 impl Pool {
-    /// Looks for jobs that match the filter and acts on up to `limit` of them; with `dry_run` it only counts them. With the
-    /// cursor of each page for the next one, it ends, reaches all jobs that matched at its begin and keep their state and due
+    /// Looks for jobs that match the filter of the action and acts on up to `limit` of them; with `dry_run` it only counts them.
+    /// With the cursor of each page for the next one, it ends, reaches all jobs that matched at its begin and keep their state and due
     /// time until then, and changes none twice. Repeated with the same cursor it finds the jobs that are left.
     ///
     /// # Errors
@@ -79,11 +80,8 @@ impl Pool {
     pub async fn act(
         &self,
         queue: &QueueKey,
-        act: JobAct,
-        criteria: &JobCriteria,
+        act: &ActBody,
         cursor: ActCursor,
-        limit: usize,
-        dry_run: bool,
     ) -> Result<ActPage, EngineError> {
         let mut page = ActPage {
             matched: 0,
@@ -91,23 +89,22 @@ impl Pool {
             next: Some(cursor),
             wait: Duration::ZERO,
         };
-        let mut selection = criteria.selection();
-        selection.with_failures |= matches!(act, JobAct::Promote | JobAct::Change(_));
+        let limit = usize::from(act.limit.get());
+        let mut selection = selection(&act.filter, act.act.states());
+        selection.with_failures |= matches!(act.act, ActName::Promote | ActName::Change);
         for _ in 0..STEPS_PER_PAGE {
             let left = limit - usize::try_from(page.matched).unwrap_or(limit).min(limit);
             let Some(mut cursor) = page.next.take_if(|_| left > 0) else {
                 break;
             };
-            let hints = left.min(LIST_HINTS_MAX).min(room_for(act, dry_run));
+            let hints = left.min(LIST_HINTS_MAX).min(room_for(act));
             let list = cursor.list.clone();
             let Some(mut step) = self.list_step(queue, &selection, list, hints).await? else {
                 break;
             };
             let now_us = step.now_ms * 1000;
             cursor.due_us = cursor.due_us.min(now_us + 2 * AHEAD_US);
-            if let (JobAct::Respawn(_), false) = (act, dry_run)
-                && cursor.due_us > now_us + AHEAD_US
-            {
+            if act.act == ActName::Respawn && !act.dry_run && cursor.due_us > now_us + AHEAD_US {
                 page.wait = Duration::from_micros(cursor.due_us - now_us - AHEAD_US / 2);
                 page.next = Some(cursor);
                 break;
@@ -115,20 +112,18 @@ impl Pool {
             if step.begins_lane || cursor.began_ms == 0 {
                 cursor.began_ms = step.now_ms;
             }
-            let act = act.since(cursor.began_ms);
             // A hint that moved may be read twice in one step.
             let mut seen = BTreeSet::new();
             step.jobs.retain(|job| {
-                criteria.matches(job)
-                    && act.is_for(job, cursor.began_ms, step.now_ms)
+                matches(&act.filter, job)
+                    && is_for(act, job, cursor.began_ms, step.now_ms)
                     && seen.insert(job.job.id)
             });
             page.matched += step.jobs.len() as u64;
             let mut next = step.next.take();
-            if !dry_run && !step.jobs.is_empty() {
+            if !act.dry_run && !step.jobs.is_empty() {
                 cursor.due_us = cursor.due_us.max(now_us);
-                let state = criteria.only_state();
-                page.changed += act_on(queue, act, &step, state, &mut cursor.due_us).await?;
+                page.changed += act_on(queue, act, &step, &mut cursor).await?;
                 next = next.map(JobCursor::behind_changed_jobs);
             }
             page.next = next.map(|list| ActCursor { list, ..cursor });
@@ -144,7 +139,7 @@ impl Pool {
         &self,
         queue: &QueueKey,
         job: JobId,
-        act: JobAct,
+        act: &ActBody,
     ) -> Result<bool, EngineError> {
         for pool in self.with_target() {
             let Some(peeked) = pool.store.peek_job(queue, job).await? else {
@@ -163,7 +158,7 @@ impl Pool {
                 now_ms: 0,
                 begins_lane: true,
             };
-            if act_on(queue, act, &step, None, &mut 0).await? > 0 {
+            if act_on(queue, act, &step, &mut ActCursor::default()).await? > 0 {
                 return Ok(true);
             }
         }
@@ -172,37 +167,40 @@ impl Pool {
 }
 
 /// How many jobs one step may schedule without being more than [`AHEAD_US`] ahead afterwards, twice that at most.
-fn room_for(act: JobAct, dry_run: bool) -> usize {
-    match act {
-        JobAct::Respawn(space) if !dry_run && !space.is_zero() => {
-            let jobs = u128::from(AHEAD_US) / space.as_micros().max(1);
-            usize::try_from(jobs).unwrap_or(usize::MAX).max(1)
-        }
-        _ => usize::MAX,
+fn room_for(act: &ActBody) -> usize {
+    let space = act.space();
+    if act.dry_run || space.is_zero() {
+        return usize::MAX;
     }
+    let jobs = u128::from(AHEAD_US) / space.as_micros().max(1);
+    usize::try_from(jobs).unwrap_or(usize::MAX).max(1)
 }
 
-/// Acts on the jobs of a step that are in this state, and returns how many were changed.
+/// Acts on the jobs of a step that are in the state of the filter still, if it names one. Returns how many were changed.
 async fn act_on(
     queue: &QueueKey,
-    act: JobAct,
+    act: &ActBody,
     step: &ListStep<'_>,
-    state: Option<JobState>,
-    due_us: &mut u64,
+    cursor: &mut ActCursor,
 ) -> Result<u64, EngineError> {
     let (pool, store) = (step.pool, &step.pool.store);
+    let state = match act.states() {
+        [state] => Some(*state),
+        _ => None,
+    };
     let jobs: Vec<JobId> = step.jobs.iter().map(|listed| listed.job.id).collect();
-    Ok(match act {
-        JobAct::Respawn(space) => {
+    Ok(match act.act {
+        ActName::Respawn => {
+            let space = act.space();
             let respawned = store
-                .respawn_jobs(queue, &step.jobs, *due_us, space)
+                .respawn_jobs(queue, &step.jobs, cursor.due_us, space)
                 .await?;
             pool.metrics.respawned(respawned);
             let spaces = u32::try_from(respawned).unwrap_or(u32::MAX);
-            *due_us += u64::try_from(space.saturating_mul(spaces).as_micros()).unwrap_or(0);
+            cursor.due_us += u64::try_from(space.saturating_mul(spaces).as_micros()).unwrap_or(0);
             respawned
         }
-        JobAct::Purge => {
+        ActName::Purge => {
             let mut purged = 0;
             for state in [JobState::Ready, JobState::Dead] {
                 let in_state = step.jobs.iter().filter(|listed| listed.job.state == state);
@@ -212,7 +210,8 @@ async fn act_on(
             pool.metrics.deleted(purged);
             purged
         }
-        JobAct::Cancel(if_running) => {
+        ActName::Cancel => {
+            let if_running = act.running.unwrap_or_default();
             count(jobs, async |job: JobId| {
                 let outcome = store.cancel_in(queue, job, state, if_running).await?;
                 pool.count_cancelled(outcome);
@@ -223,7 +222,7 @@ async fn act_on(
             })
             .await?
         }
-        JobAct::Promote => {
+        ActName::Promote => {
             count(jobs, async |job: JobId| {
                 let outcome = store.promote(queue, job).await?;
                 Ok(matches!(
@@ -236,7 +235,8 @@ async fn act_on(
             })
             .await?
         }
-        JobAct::Change(change) => {
+        ActName::Change => {
+            let change = change_since(act, cursor.began_ms);
             count(jobs, async |job: JobId| {
                 match store.change_in(queue, job, state, change).await {
                     Ok(outcome) => Ok(matches!(outcome, ChangeOutcome::Done(_))),

@@ -5,10 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use tidegate_core::placement::LANES_MAX;
-use tidegate_core::{Lane, QueueKey};
+use tidegate_core::v1::job::JobFilter;
+use tidegate_core::{JobState, Lane, QueueKey};
 use tidegate_store::{InvalidPosition, JobSelection, LIST_HINTS_MAX, ListPosition, ListedJob};
 
-use super::job_criteria::JobCriteria;
+use super::job_filter::{matches, selection};
 use crate::error::EngineError;
 use crate::pool::Pool;
 
@@ -110,16 +111,16 @@ impl Pool {
     pub async fn list_jobs(
         &self,
         queue: &QueueKey,
-        criteria: &JobCriteria,
+        filter: &JobFilter,
         cursor: JobCursor,
         limit: usize,
     ) -> Result<JobPage, EngineError> {
         let selection = JobSelection {
             with_attributes: true,
             with_failures: true,
-            ..criteria.selection()
+            ..selection(filter, &JobState::ALL)
         };
-        let reader = (criteria, &selection);
+        let reader = (filter, &selection);
         self.read_page(queue, reader, cursor, limit, CALLS_PER_PAGE)
             .await
     }
@@ -132,11 +133,12 @@ impl Pool {
     pub async fn recheck_jobs(
         &self,
         queue: &QueueKey,
-        criteria: &JobCriteria,
+        filter: &JobFilter,
         cursor: JobCursor,
         limit: usize,
     ) -> Result<JobPage, EngineError> {
-        let reader = (criteria, &criteria.selection());
+        let selection = selection(filter, &JobState::ALL);
+        let reader = (filter, &selection);
         let calls = CALLS_PER_LANE * usize::from(self.lanes.used(queue));
         let calls = calls.max(CALLS_PER_RECHECK);
         self.read_page(queue, reader, cursor, limit, calls).await
@@ -145,7 +147,7 @@ impl Pool {
     async fn read_page(
         &self,
         queue: &QueueKey,
-        (criteria, selection): (&JobCriteria, &JobSelection),
+        (filter, selection): (&JobFilter, &JobSelection),
         cursor: JobCursor,
         limit: usize,
         calls: usize,
@@ -163,7 +165,7 @@ impl Pool {
             let Some(step) = self.list_step(queue, selection, cursor, hints).await? else {
                 break;
             };
-            let of_list = step.jobs.into_iter().filter(|job| criteria.matches(job));
+            let of_list = step.jobs.into_iter().filter(|job| matches(filter, job));
             let mut found: Vec<ListedJob> = of_list.collect();
             found.retain(|job| !seen.contains(&job.job.id));
             bytes += found.iter().map(listed_bytes).sum::<usize>();

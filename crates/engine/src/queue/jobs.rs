@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use tidegate_core::v1::job::JobChange;
 use tidegate_core::{IfRunning, Job, JobId, Policy, QueueKey};
 use tidegate_store::{
-    CancelOutcome, ChangeOutcome, JobChange, JobReference, JobSurroundings, LoggedFailure,
-    PeekedJob, PromoteOutcome,
+    CancelOutcome, ChangeOutcome, JobReference, JobSurroundings, LoggedFailure, PeekedJob,
+    PromoteOutcome,
 };
 
 use crate::error::EngineError;

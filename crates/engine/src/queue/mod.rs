@@ -1,10 +1,10 @@
 //! Queues and the jobs in them: policies, lanes, lists, and verbs for jobs that no consumer holds.
 
 pub(crate) mod act;
+pub(crate) mod act_progress;
 pub(crate) mod change_attempts;
 pub(crate) mod directory;
-pub(crate) mod job_act;
-pub(crate) mod job_criteria;
+pub(crate) mod job_filter;
 pub(crate) mod job_list;
 pub(crate) mod jobs;
 pub(crate) mod lanes;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::StreamExt;
-use tidegate::{IfExists, Outcome};
+use tidegate::{IfExists, PublishResult};
 use tidegate_local_broker::{BrokerKind, LocalBroker};
 use tidegate_testkit::eventually;
 
@@ -131,11 +131,11 @@ async fn a_job_that_is_replaced_while_it_is_delivered_is_delivered_again() {
         let publish = publish.if_exists(IfExists::Replace);
         publish.attribute("number", text).await.unwrap().outcome
     };
-    assert_eq!(publish("old").await, Outcome::Created);
+    assert_eq!(publish("old").await, PublishResult::Created);
     relay
         .status_has("the job is being delivered", |status| status["held"] == 1)
         .await;
-    assert_eq!(publish("new").await, Outcome::Rerun);
+    assert_eq!(publish("new").await, PublishResult::Rerun);
     broker.resume().unwrap();
     queue.drained().await;
     let payloads = payloads(&stream).await;

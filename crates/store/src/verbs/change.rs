@@ -1,5 +1,8 @@
 use tidegate_core::codec::INSTANT_MS;
 use tidegate_core::limits::DURATION_MS_MAX;
+use tidegate_core::v1::FieldChange;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
 use tidegate_core::{Job, JobState, QueueKey};
 
 use super::job_reference::JobReference;
@@ -10,24 +13,6 @@ use crate::script::{LazyScript, script};
 use crate::store::Store;
 
 static CHANGE: LazyScript = script!("change");
-
-/// When a job is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NewDue {
-    /// This many ms from now on.
-    InMs(u64),
-    /// At this instant, in ms since 1970; the past means now.
-    AtMs(u64),
-}
-
-/// What of a job is changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct JobChange {
-    /// When it is due; `None` = unchanged.
-    pub due: Option<NewDue>,
-    /// Within how many ms after it is due it must have started; `None` = unchanged, 0 = no limit.
-    pub start_within_ms: Option<u64>,
-}
 
 /// The outcome of a change, with the job as it is now, without its attributes and body.
 pub type ChangeOutcome = WaitingOutcome<Box<Job>>;
@@ -61,12 +46,16 @@ impl Store {
         let Some(bucket) = self.bucket_of_job(queue, job) else {
             return Ok(ChangeOutcome::AlreadyGone);
         };
-        let due = change.due.map(|due| match due {
-            NewDue::InMs(delay_ms) => delay_ms.min(DURATION_MS_MAX),
-            NewDue::AtMs(at_ms) => INSTANT_MS + at_ms.min(DURATION_MS_MAX),
+        let due = change.due().map(|due| match due {
+            DueTime::After(delay) => delay.as_ms().min(DURATION_MS_MAX),
+            DueTime::At(instant) => INSTANT_MS + instant.as_ms().min(DURATION_MS_MAX),
         });
+        let start_within_ms = match change.start_within {
+            FieldChange::Keep => None,
+            FieldChange::Reset => Some(0),
+            FieldChange::Set(limit) => Some(limit.as_ms().min(DURATION_MS_MAX)),
+        };
         let text = |ms: Option<u64>| ms.map(|ms| ms.to_string()).unwrap_or_default();
-        let start_within_ms = change.start_within_ms.map(|ms| ms.min(DURATION_MS_MAX));
         let call = self.call_on_queue(&CHANGE, queue, bucket);
         let call = call.reference(job).arg(text(due));
         let call = call.arg(text(start_within_ms));

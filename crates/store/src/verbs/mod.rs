@@ -38,7 +38,7 @@ mod withdraw;
 pub use ack::{AckRequest, Acked, NewResult};
 pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck, NamespaceCount};
 pub use cancel::CancelOutcome;
-pub use change::{ChangeOutcome, JobChange, NewDue};
+pub use change::ChangeOutcome;
 pub use explain::{JobSurroundings, JobsBefore};
 pub use fail::{AfterFailure, FailRequest};
 pub use job_reference::JobReference;

@@ -3,13 +3,17 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use tidegate_core::v1::FieldChange;
 use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Failures, IfExists, IfRunning, JobState, RetryPolicy};
 use tidegate_core::{RetryDelays, RetrySteps};
 use tidegate_store::{
-    AfterFailure, CancelOutcome, ChangeOutcome, Claim, FailRequest, FailureEffect, JobChange,
-    KeyedCall, KeyedPublish, LeaseLength, LeasedJob, NewDue, PublishJob, PublishOutcome,
+    AfterFailure, CancelOutcome, ChangeOutcome, Claim, FailRequest, FailureEffect, KeyedCall,
+    KeyedPublish, LeaseLength, LeasedJob, PublishJob, PublishOutcome,
 };
 
 use super::{TERMS, id_of};
@@ -226,16 +230,13 @@ async fn a_touch_never_shortens_a_lease_and_a_job_may_have_its_own_length() {
 async fn a_limit_to_start_moves_with_the_due_time_and_ends_with_the_start() {
     let f = fixture().await;
     f.publish_a(START, |new| new.job.ttl_ms = 1000).await;
-    let due = |ms| JobChange {
-        due: Some(NewDue::InMs(ms)),
-        start_within_ms: None,
-    };
+    let due = |ms| JobChange::from(DueTime::After(DurationMs::saturating(ms)));
     // Each change counts from the due time that it sets, however late it comes.
     assert_eq!(f.change_a(START + 500, due(0)).await, START + 1500);
     assert_eq!(f.change_a(START + 900, due(0)).await, START + 1900);
     let limit = JobChange {
-        due: None,
-        start_within_ms: Some(2000),
+        start_within: FieldChange::Set(DurationMs::saturating(2000)),
+        ..JobChange::default()
     };
     assert_eq!(f.change_a(START + 1000, limit).await, START + 3000);
     assert_eq!(f.change_a(START + 1100, due(9000)).await, START + 12_100);

@@ -1,7 +1,8 @@
 //! The verbs on one job that a client names.
 
 use tidegate_core::IfRunning;
-use tidegate_store::{ChangeOutcome, JobChange, JobEnd, JobReference};
+use tidegate_core::v1::job::JobChange;
+use tidegate_store::{ChangeOutcome, JobEnd, JobReference};
 
 use super::NativeRun;
 use super::oracle::ModelEnd;

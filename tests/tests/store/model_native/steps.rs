@@ -6,8 +6,9 @@ mod strategies;
 use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tidegate_core::v1::job::JobChange;
 use tidegate_core::{IfExists, IfRunning, RetryDelays};
-use tidegate_store::{AfterFailure, JobChange, LeaseLength};
+use tidegate_store::{AfterFailure, LeaseLength};
 
 pub(super) use self::strategies::steps;
 

@@ -12,7 +12,8 @@ use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::v1::input::read_body;
 use tidegate_core::v1::job::{ActBody, ActName};
 use tidegate_core::v1::problem::InvalidRequest;
-use tidegate_engine::{ActCursor, JobCriteria, Pool};
+use tidegate_core::v1::values::PageSize;
+use tidegate_engine::{ActCursor, Pool};
 use tokio::time::Instant;
 
 use super::super::action::ActionTarget;
@@ -24,11 +25,9 @@ use super::super::{links, text};
 use super::jobs::{ERROR_GROUP, FILTER_FIELDS, read_error_group};
 use super::queue::{QueuePath, named, trail};
 use crate::config::AccountRole;
-use crate::shapes::{act_criteria, stored_act};
 
 /// How long one request counts or acts.
 const TURN: Duration = Duration::from_secs(1);
-const JOBS_PER_CALL: usize = 1000;
 /// The fields that a form repeats when it goes on.
 const KEPT_FIELDS: [&str; 10] = [
     "do",
@@ -152,15 +151,14 @@ async fn take_turn(
         wait: Duration::ZERO,
         failed: None,
     };
-    let act = stored_act(wanted);
-    let criteria = JobCriteria {
-        error_digest: read_error_group(&form.only(&[ERROR_GROUP])).map_err(invalid)?,
-        ..act_criteria(wanted)
-    };
+    let mut act = wanted.clone();
+    act.filter.error_digest = read_error_group(&form.only(&[ERROR_GROUP])).map_err(invalid)?;
+    act.limit = PageSize::MAX;
+    act.dry_run = !is_run;
     let ends_at = Instant::now() + TURN;
     while let Some(cursor) = turn.next.take_if(|_| Instant::now() < ends_at) {
         let begin = cursor.clone();
-        let page = pool.act(queue, act, &criteria, cursor, JOBS_PER_CALL, !is_run);
+        let page = pool.act(queue, &act, cursor);
         let page = match page.await {
             Ok(page) => page,
             Err(error) => {

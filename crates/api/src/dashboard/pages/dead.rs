@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use maud::{Markup, html};
-use tidegate_core::v1::job::JobFilter;
+use tidegate_core::v1::job::{ErrorDigest, JobFilter};
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobState, QueueKey};
-use tidegate_engine::{ErrorDigest, JobCursor, Pool};
+use tidegate_engine::{JobCursor, Pool};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, SEEN, Section};
@@ -16,7 +16,6 @@ use super::super::visit::Visit;
 use super::super::{links, text};
 use super::jobs::{ERROR_GROUP, act_form};
 use super::queue::{QueuePath, show_queue, trail};
-use crate::shapes::list_criteria;
 
 /// How many dead jobs are grouped: those that died first.
 const GROUPED_MAX: usize = 1000;
@@ -90,12 +89,12 @@ async fn groups(
     pool: &Pool,
     queue: &QueueKey,
 ) -> Result<(Vec<(Option<String>, ErrorGroup)>, bool), PageError> {
-    let criteria = list_criteria(&JobFilter {
+    let filter = JobFilter {
         state: Some(JobState::Dead),
         ..JobFilter::default()
-    });
+    };
     let page = pool
-        .list_jobs(queue, &criteria, JobCursor::default(), GROUPED_MAX)
+        .list_jobs(queue, &filter, JobCursor::default(), GROUPED_MAX)
         .await?;
     let mut groups: BTreeMap<Option<String>, ErrorGroup> = BTreeMap::new();
     for listed in &page.jobs {

@@ -1,7 +1,6 @@
 //! `/ui/POOL/queues/NAMESPACE/QUEUE/jobs/JOB`: one job: why it is where it is, its attempts, its payload, and what can be done.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Path;
@@ -10,9 +9,9 @@ use maud::{Markup, html};
 use serde_json::json;
 use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::v1::input::read_body;
-use tidegate_core::v1::job::{ChangeBody, JobDetails, JobExplanation};
+use tidegate_core::v1::job::{ActBody, ActName, JobChange, JobDetails, JobExplanation};
 use tidegate_core::{IfRunning, Job, JobId, JobState, QueueKey};
-use tidegate_engine::{EngineError, JobAct, Pool};
+use tidegate_engine::{EngineError, Pool};
 use tidegate_store::{CancelOutcome, JobReference};
 
 use super::super::action::{ActionTarget, Done, then};
@@ -24,7 +23,7 @@ use super::super::{links, text};
 use super::parts::{reason_text, state_badge};
 use super::queue::{named, trail};
 use crate::config::AccountRole;
-use crate::shapes::{content_type_of, details, explain, stored_change};
+use crate::shapes::{content_type_of, details, explain};
 
 /// How much of a payload is shown, in characters.
 const PAYLOAD_CHARACTERS: usize = 64 * 1024;
@@ -181,8 +180,8 @@ pub(in super::super) async fn act(
         "purge" => AccountRole::Admin,
         _ => AccountRole::Operate,
     })?;
-    let act_on = async |act, done| {
-        let changed = pool.act_on_job(&queue, id, act).await?;
+    let act_on = async |act: ActBody, done| {
+        let changed = pool.act_on_job(&queue, id, &act).await?;
         Ok(if changed { done } else { Done::Nothing })
     };
     let if_running = match form.get("running") {
@@ -191,12 +190,16 @@ pub(in super::super) async fn act(
         None => IfRunning::Refuse,
     };
     let done = match verb {
-        "promote" => act_on(JobAct::Promote, Done::Promoted).await,
-        "respawn" => act_on(JobAct::Respawn(Duration::ZERO), Done::Respawned).await,
-        "purge" => act_on(JobAct::Purge, Done::Purged).await,
+        "promote" => act_on(ActBody::new(ActName::Promote), Done::Promoted).await,
+        "respawn" => act_on(ActBody::new(ActName::Respawn), Done::Respawned).await,
+        "purge" => act_on(ActBody::new(ActName::Purge), Done::Purged).await,
         "change" => {
-            let change = stored_change(&changed(&form)?);
-            act_on(JobAct::Change(change), Done::Changed).await
+            let change = Some(changed(&form)?);
+            let act = ActBody {
+                change,
+                ..ActBody::new(ActName::Change)
+            };
+            act_on(act, Done::Changed).await
         }
         "cancel" => cancel(&pool, &queue, id, if_running).await,
         _ => {
@@ -224,7 +227,7 @@ pub(in super::super) async fn act(
 }
 
 /// The change that a form wants, checked as the native API checks it.
-fn changed(form: &SubmittedForm) -> Result<ChangeBody, PageError> {
+fn changed(form: &SubmittedForm) -> Result<JobChange, PageError> {
     let body = json!({"delay": form.get("delay")}).to_string();
     let read = read_body(body.as_bytes(), &ConfigurableLimits::default());
     read.map_err(|invalid| PageError::Invalid(invalid.detail))

@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::v1::input::{QueryPair, read_query};
-use tidegate_core::v1::job::JobFilter;
+use tidegate_core::v1::job::{ErrorDigest, JobFilter};
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::{JobState, QueueKey};
-use tidegate_engine::{ErrorDigest, JobCriteria, JobCursor, Pool};
+use tidegate_engine::{JobCursor, Pool};
 
 use super::super::error::PageError;
 use super::super::links;
@@ -19,7 +19,7 @@ use super::list_changes::{ListChanges, note_of};
 use super::parts::job_table;
 use super::queue::{QueuePath, named, show_queue, trail};
 use crate::config::AccountRole;
-use crate::shapes::{list_criteria, listed_details};
+use crate::shapes::listed_details;
 
 const JOBS_PER_PAGE: usize = 50;
 
@@ -54,15 +54,15 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), visit.parameter(name)?.to_owned())))
         .collect();
-    let filter = read_criteria(&pairs);
+    let filter = read_filter(&pairs);
     let (blocks, seen) = match (&filter, visit.wants_stream) {
         // The stream of the page has this alone.
-        (Ok(criteria), true) => {
-            let news = news(&visit, &pool, &queue, criteria, &pairs).await?;
+        (Ok(filter), true) => {
+            let news = news(&visit, &pool, &queue, filter, &pairs).await?;
             (vec![PageBlock::news(news)], None)
         }
-        (Ok(criteria), false) => {
-            let (list, note) = list(&visit, &pool, &queue, criteria, &pairs).await?;
+        (Ok(filter), false) => {
+            let (list, note) = list(&visit, &pool, &queue, filter, &pairs).await?;
             let mut blocks = fixed_blocks(&visit, &pool, &queue, &pairs, list);
             blocks.push(PageBlock::news(html! {}));
             (blocks, Some(note))
@@ -107,13 +107,13 @@ async fn news(
     visit: &Visit,
     pool: &Pool,
     queue: &QueueKey,
-    criteria: &JobCriteria,
+    filter: &JobFilter,
     pairs: &[(String, String)],
 ) -> Result<Markup, PageError> {
     let cursor = cursor_of(visit)?;
     let begin = cursor.clone().unwrap_or_default();
     let now = pool
-        .recheck_jobs(queue, criteria, begin, JOBS_PER_PAGE)
+        .recheck_jobs(queue, filter, begin, JOBS_PER_PAGE)
         .await?;
     let continues = now.next.is_some();
     let is_part = now.jobs.len() < JOBS_PER_PAGE && continues;
@@ -133,16 +133,16 @@ async fn news(
 }
 
 /// A filter from the fields that were filled in.
-pub(super) fn read_criteria(pairs: &[(String, String)]) -> Result<JobCriteria, InvalidRequest> {
+pub(super) fn read_filter(pairs: &[(String, String)]) -> Result<JobFilter, InvalidRequest> {
     let native: Vec<QueryPair<'_>> = pairs
         .iter()
         .filter(|(name, _)| name != ERROR_GROUP)
         .map(|(name, value)| (name.as_str().into(), value.as_str().into()))
         .collect();
     let filter: JobFilter = read_query(&native, &ConfigurableLimits::default())?;
-    Ok(JobCriteria {
+    Ok(JobFilter {
         error_digest: read_error_group(pairs)?,
-        ..list_criteria(&filter)
+        ..filter
     })
 }
 
@@ -163,13 +163,13 @@ async fn list(
     visit: &Visit,
     pool: &Pool,
     queue: &QueueKey,
-    criteria: &JobCriteria,
+    filter: &JobFilter,
     pairs: &[(String, String)],
 ) -> Result<(Markup, String), PageError> {
     let cursor = cursor_of(visit)?;
     let is_first = cursor.is_none();
     let found = pool
-        .list_jobs(queue, criteria, cursor.unwrap_or_default(), JOBS_PER_PAGE)
+        .list_jobs(queue, filter, cursor.unwrap_or_default(), JOBS_PER_PAGE)
         .await?;
     let jobs: Vec<_> = found
         .jobs

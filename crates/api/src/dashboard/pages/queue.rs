@@ -18,7 +18,7 @@ use super::super::visit::{Visit, queue_key};
 use super::super::{links, text};
 use super::parts::{charts, tiles};
 use crate::config::AccountRole;
-use crate::shapes::{OVERDUE_MS, explain, list_criteria};
+use crate::shapes::{OVERDUE_MS, explain};
 
 /// Hints that one call reads to find the first job.
 const HINTS_PER_CALL: usize = 50;
@@ -144,8 +144,7 @@ async fn first_explained(
     queue: &QueueKey,
     filter: &JobFilter,
 ) -> Result<Option<JobExplanation>, PageError> {
-    let (criteria, cursor) = (list_criteria(filter), JobCursor::default());
-    let first = pool.recheck_jobs(queue, &criteria, cursor, HINTS_PER_CALL);
+    let first = pool.recheck_jobs(queue, filter, JobCursor::default(), HINTS_PER_CALL);
     Ok(match first.await?.jobs.first() {
         Some(listed) => explain(pool, queue, listed.job.id.into()).await?,
         None => None,

@@ -7,10 +7,11 @@ use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::schedule::Overlap;
+use tidegate_core::v1::job::{ActBody, ActName};
 use tidegate_core::v1::schedule::Schedule;
-use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{IfRunning, JobState, QueueKey};
-use tidegate_engine::{ActCursor, EngineError, JobAct, Pool};
+use tidegate_core::v1::values::{PageSize, Timestamp};
+use tidegate_core::{JobState, QueueKey};
+use tidegate_engine::{ActCursor, EngineError, Pool};
 use tidegate_store::{
     SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleTicks, StoredSchedule,
     TableSetOutcome,
@@ -27,8 +28,6 @@ use crate::config::AccountRole;
 
 /// How many of the next ticks are shown.
 const TICKS_SHOWN: usize = 5;
-/// How many jobs are looked at to count those of a schedule.
-const COUNTED_MAX: usize = 1000;
 
 const GONE: PageError =
     PageError::NotFound("There is no such schedule: it is deleted, or it was never set.");
@@ -312,11 +311,19 @@ async fn count_waiting(
     queue: &QueueKey,
 ) -> Result<(u64, bool), PageError> {
     let pairs = [("attribute".to_owned(), attribute_of(key))];
-    let criteria = super::jobs::read_criteria(&pairs);
-    let mut criteria = criteria.map_err(|invalid| PageError::Invalid(invalid.detail))?;
-    criteria.states = vec![JobState::Delayed, JobState::Ready];
-    let (act, cursor) = (JobAct::Cancel(IfRunning::Refuse), ActCursor::default());
-    let counted = pool.act(queue, act, &criteria, cursor, COUNTED_MAX, true);
-    let counted = counted.await?;
-    Ok((counted.matched, counted.next.is_none()))
+    let filter = super::jobs::read_filter(&pairs);
+    let mut act = ActBody {
+        filter: filter.map_err(|invalid| PageError::Invalid(invalid.detail))?,
+        dry_run: true,
+        limit: PageSize::MAX,
+        ..ActBody::new(ActName::Cancel)
+    };
+    let (mut waiting, mut is_all) = (0, true);
+    for state in [JobState::Delayed, JobState::Ready] {
+        act.filter.state = Some(state);
+        let counted = pool.act(queue, &act, ActCursor::default()).await?;
+        waiting += counted.matched;
+        is_all &= counted.next.is_none();
+    }
+    Ok((waiting, is_all))
 }

@@ -182,7 +182,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
     )
         .about("Change when a job runs", "The job must be waiting. Payload and attributes change only by a publish with `if_exists=replace`.")
         .parameters(of_job)
-        .body(RequestShape::Json("ChangeBody"))
+        .body(RequestShape::Json("JobChange"))
         .answers(&[json(200, "ChangedJob", "The job after the change.")])
         .problems(&[DelayAndRunAt, RunAtOutOfRange, JobNotFound, JobRunning, JobDead]),
     operation(

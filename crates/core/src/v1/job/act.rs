@@ -1,8 +1,10 @@
 //! Actions on all jobs that match a filter.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use super::change::ChangeBody;
+use super::change::JobChange;
 use super::filter::JobFilter;
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::{CheckedRequest, object, optional_object};
@@ -75,7 +77,37 @@ pub struct ActBody {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "optional_object"
     )]
-    pub change: Option<ChangeBody>,
+    pub change: Option<JobChange>,
+}
+
+impl ActBody {
+    /// An action on all jobs in its states.
+    #[must_use]
+    pub fn new(act: ActName) -> Self {
+        Self {
+            act,
+            filter: JobFilter::default(),
+            dry_run: false,
+            cursor: None,
+            limit: PageSize::default(),
+            rate_per_second: None,
+            running: None,
+            change: None,
+        }
+    }
+
+    /// The states of the jobs that it is for.
+    #[must_use]
+    pub fn states(&self) -> &[JobState] {
+        self.filter.states(self.act.states())
+    }
+
+    /// With `respawn`: the time between two jobs that become due.
+    #[must_use]
+    pub fn space(&self) -> Duration {
+        let rate = self.rate_per_second;
+        rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1) / rate.get())
+    }
 }
 
 impl CheckedRequest for ActBody {

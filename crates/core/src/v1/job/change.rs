@@ -12,10 +12,10 @@ use crate::v1::values::{DurationMs, JobKey, Timestamp};
 use crate::{JobId, JobState};
 
 /// What to change of a job that waits. At least one field; the others stay as they are.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-pub struct ChangeBody {
+pub struct JobChange {
     /// When the job is due, from now on. Excludes `run_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<DurationMs>,
@@ -28,7 +28,7 @@ pub struct ChangeBody {
     pub start_within: FieldChange<DurationMs>,
 }
 
-impl ChangeBody {
+impl JobChange {
     /// When the job is due, if that changes.
     #[must_use]
     pub fn due(&self) -> Option<DueTime> {
@@ -37,7 +37,24 @@ impl ChangeBody {
     }
 }
 
-impl CheckedRequest for ChangeBody {
+/// A change of the due time alone.
+impl From<DueTime> for JobChange {
+    fn from(due: DueTime) -> Self {
+        let change = Self::default();
+        match due {
+            DueTime::After(delay) => Self {
+                delay: Some(delay),
+                ..change
+            },
+            DueTime::At(run_at) => Self {
+                run_at: Some(run_at),
+                ..change
+            },
+        }
+    }
+}
+
+impl CheckedRequest for JobChange {
     fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
         check_due(self.delay, self.run_at)?;
         check_start_within(self.start_within.value().copied())?;
@@ -110,7 +127,7 @@ mod tests {
     use super::*;
     use crate::v1::input::read_body;
 
-    fn read(body: &Value) -> Result<ChangeBody, InvalidRequest> {
+    fn read(body: &Value) -> Result<JobChange, InvalidRequest> {
         read_body(body.to_string().as_bytes(), &ConfigurableLimits::default())
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::error_digest::ErrorDigest;
 use crate::JobState;
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
@@ -32,6 +33,17 @@ pub struct JobFilter {
     /// What their last error contains, with the same upper and lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_contains: Option<FilterText>,
+    /// Their last error, exactly. It is no part of requests: the dashboard groups dead jobs by it.
+    #[serde(skip)]
+    pub error_digest: Option<ErrorDigest>,
+}
+
+impl JobFilter {
+    /// The states of the jobs: `all` unless the filter names one.
+    #[must_use]
+    pub fn states<'a>(&'a self, all: &'a [JobState]) -> &'a [JobState] {
+        self.state.as_ref().map_or(all, std::slice::from_ref)
+    }
 }
 
 impl CheckedRequest for JobFilter {

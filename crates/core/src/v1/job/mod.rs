@@ -4,6 +4,7 @@ mod act;
 mod cancel;
 mod change;
 mod details;
+mod error_digest;
 mod explain;
 mod filter;
 mod list;
@@ -11,8 +12,9 @@ mod result;
 
 pub use act::{ActAnswer, ActBody, ActName};
 pub use cancel::{CancelAnswer, CancelQuery};
-pub use change::{ChangeBody, ChangeResult, ChangedJob, PromoteResult, PromotedJob};
+pub use change::{ChangeResult, ChangedJob, JobChange, PromoteResult, PromotedJob};
 pub use details::{DeadReason, HistoryEntry, JobDetails, JobQuery};
+pub use error_digest::ErrorDigest;
 pub use explain::{FactCode, JobCause, JobExplanation, JobFact};
 pub use filter::JobFilter;
 pub use list::JobListPage;

@@ -1,7 +1,10 @@
 //! The outcomes of the verbs of producers and operators on jobs that they name.
 
+use tidegate_core::v1::FieldChange;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
 use tidegate_core::{IfRunning, JobId, JobState};
-use tidegate_store::{CancelOutcome, JobChange, JobReference, NewDue, PromoteOutcome, Promoted};
+use tidegate_store::{CancelOutcome, JobReference, PromoteOutcome, Promoted};
 
 use super::NativeModel;
 
@@ -74,17 +77,22 @@ impl NativeModel {
         let version = &job.version;
         let own_ms =
             (job.is_native && version.expires_ms > 0).then(|| version.expires_ms - version.due_ms);
-        let limit_ms = change.start_within_ms.or(own_ms).unwrap_or(0);
-        match change.due {
-            Some(NewDue::InMs(delay_ms)) => job.schedule(now_ms + delay_ms, now_ms),
-            Some(NewDue::AtMs(at_ms)) => job.schedule(at_ms, now_ms),
+        let limit_ms = match change.start_within {
+            FieldChange::Keep => own_ms.unwrap_or(0),
+            FieldChange::Reset => 0,
+            FieldChange::Set(limit) => limit.as_ms(),
+        };
+        let has_limit = !change.start_within.is_kept();
+        match change.due() {
+            Some(DueTime::After(delay)) => job.schedule(now_ms + delay.as_ms(), now_ms),
+            Some(DueTime::At(instant)) => job.schedule(instant.as_ms(), now_ms),
             // A limit counts from now on if the job is due already.
-            None if change.start_within_ms.is_some() => {
+            None if has_limit => {
                 job.version.due_ms = job.version.due_ms.max(now_ms);
             }
             None => {}
         }
-        if change.start_within_ms.is_some() || change.due.is_some() && job.is_native {
+        if has_limit || change.due().is_some() && job.is_native {
             let from_ms = job.version.due_ms;
             job.version.expires_ms = if limit_ms > 0 { from_ms + limit_ms } else { 0 };
         }

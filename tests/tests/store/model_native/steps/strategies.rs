@@ -5,8 +5,12 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+use tidegate_core::v1::FieldChange;
+use tidegate_core::v1::job::JobChange;
+use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::values::{DurationMs, Timestamp};
 use tidegate_core::{IfExists, IfRunning, RetryDelays, RetrySteps};
-use tidegate_store::{AfterFailure, JobChange, LeaseLength, NewDue};
+use tidegate_store::{AfterFailure, LeaseLength};
 
 use super::of_one_job::steps_of_one_job;
 use super::{
@@ -191,13 +195,17 @@ fn manages() -> impl Strategy<Value = NativeStep> {
     ]);
     let due = prop_oneof![
         1 => Just(None),
-        3 => delay().prop_map(|ms| Some(NewDue::InMs(ms))),
-        1 => (0..9000_u64).prop_map(|ms| Some(NewDue::AtMs(START + ms))),
+        3 => delay().prop_map(|ms| Some(DueTime::After(DurationMs::saturating(ms)))),
+        1 => (0..9000_u64).prop_map(|ms| Some(DueTime::At(Timestamp::saturating(START + ms)))),
     ];
     let within = option::weighted(0.3, prop_oneof![Just(0_u64), 1..5000_u64]);
-    let change = (due, within).prop_map(|(due, start_within_ms)| JobChange {
-        due,
-        start_within_ms,
+    let change = (due, within).prop_map(|(due, within_ms)| JobChange {
+        start_within: match within_ms {
+            None => FieldChange::Keep,
+            Some(0) => FieldChange::Reset,
+            Some(ms) => FieldChange::Set(DurationMs::saturating(ms)),
+        },
+        ..due.map(JobChange::from).unwrap_or_default()
     });
     let ttl = prop_oneof![2 => Just(0_u64), 1 => 1..5000_u64];
     prop_oneof![
