@@ -14,7 +14,7 @@ mod mutants;
 mod sizes;
 mod text;
 mod tree;
-mod type_names;
+mod twins;
 mod verbs;
 
 use std::process::ExitCode;
@@ -64,7 +64,7 @@ fn check(workspace: &Workspace) -> Result<Vec<TidyFinding>, String> {
         guarantees::check,
         sizes::check,
         text::check,
-        type_names::check,
+        twins::check,
         verbs::check,
     ];
     let mut findings: Vec<_> = rules.iter().flat_map(|rule| rule(&tree)).collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use tidegate::api::values::{CursorText, PageSize};
 use tidegate::{
-    Client, CursorGuard, DurationMs, Error, JobDetails, JobFilter, JobState, QueueHandle,
+    Client, CursorGuard, DurationMs, Error, JobDetails, JobFilter, JobId, JobState, QueueHandle,
 };
 use tidegate_visible_text::escape;
 
@@ -50,21 +50,20 @@ pub(crate) struct TailArguments {
 /// What is printed once: an attempt of a job in a state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct TailEntry {
-    id: String,
+    id: JobId,
     state: JobState,
     attempt: u32,
-    failures: u32,
-    losses: u32,
+    /// Attempts that have failed or were lost.
+    ended: u32,
 }
 
 impl TailEntry {
     fn of(job: &JobDetails) -> Self {
         Self {
-            id: job.id.to_string(),
+            id: job.id,
             state: job.state,
             attempt: job.attempt,
-            failures: job.failures,
-            losses: job.losses,
+            ended: job.failures.saturating_add(job.losses),
         }
     }
 }

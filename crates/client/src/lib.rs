@@ -26,7 +26,7 @@ pub use job_handle::{CancelResult, JobHandle, PublishedHandle};
 pub use publish::{BatchJob, BatchPublish, Publish};
 pub use queue::QueueHandle;
 pub use repeat::RepeatLimits;
-pub use schedule_handle::{ChangeCondition, ScheduleHandle};
+pub use schedule_handle::ScheduleHandle;
 pub use task::Task;
 pub use worker::{
     CancelReason, Data, Fail, FromJob, Handler, Job, JobReply, JobService, MissingData, RawHandler,
@@ -34,7 +34,6 @@ pub use worker::{
 };
 
 pub use tidegate_core::schedule::{CatchUp, Overlap};
-pub use tidegate_core::v1::FieldChange;
 pub use tidegate_core::v1::job::{JobChange, JobDetails, JobFilter};
 pub use tidegate_core::v1::problem::{Applied, Problem, ProblemCode};
 pub use tidegate_core::v1::publish::PublishResult;
@@ -42,6 +41,7 @@ pub use tidegate_core::v1::queue::{PolicyChange, PurgeState, Respawn};
 pub use tidegate_core::v1::retry::RetryChange;
 pub use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleJob};
 pub use tidegate_core::v1::values::{DurationMs, Timestamp};
+pub use tidegate_core::v1::{FieldChange, Precondition};
 pub use tidegate_core::{
     Durability, IfExists, IfRunning, JobId, JobState, JobsByState, Namespace, Policy, QueueName,
     RetryPolicy, Scope, limits, v1 as api,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use hyper::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use tidegate_core::v1::Precondition;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::schedule::{DeletedSchedule, Schedule, ScheduleDetails, ScheduleRuns};
 use tidegate_core::v1::values::{RunCount, ScheduleNameText, Timestamp};
@@ -21,46 +22,30 @@ const CHANGE_LIMITS: RepeatLimits = RepeatLimits {
     longest_delay: Duration::from_millis(320),
 };
 
-/// What a change of a schedule requires of it. If it is not so the change fails with `version_mismatch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ChangeCondition<'a> {
-    /// Nothing.
-    #[default]
-    None,
-    /// It exists: `If-Match: *`.
-    Exists,
-    /// It does not exist: `If-None-Match: *`.
-    Missing,
-    /// It has this revision: `If-Match`.
-    Revision(&'a str),
+fn add_condition(call: &mut HttpCall, condition: Precondition<&str>) -> Result<(), Error> {
+    let any = HeaderValue::from_static("*");
+    let (name, value) = match condition {
+        Precondition::None => return Ok(()),
+        Precondition::Exists => (IF_MATCH, any),
+        Precondition::Missing => (IF_NONE_MATCH, any),
+        Precondition::Is(revision) => {
+            let etag = HeaderValue::from_str(&format!("\"{revision}\""));
+            let etag = etag.map_err(|_| {
+                let detail = "has characters that no revision has";
+                InvalidRequest::of_field("revision", detail)
+            })?;
+            (IF_MATCH, etag)
+        }
+    };
+    call.headers.insert(name, value);
+    Ok(())
 }
 
-impl ChangeCondition<'_> {
-    fn add_to(self, call: &mut HttpCall) -> Result<(), Error> {
-        let any = HeaderValue::from_static("*");
-        let (name, value) = match self {
-            Self::None => return Ok(()),
-            Self::Exists => (IF_MATCH, any),
-            Self::Missing => (IF_NONE_MATCH, any),
-            Self::Revision(revision) => {
-                let etag = HeaderValue::from_str(&format!("\"{revision}\""));
-                let etag = etag.map_err(|_| {
-                    let detail = "has characters that no revision has";
-                    InvalidRequest::of_field("revision", detail)
-                })?;
-                (IF_MATCH, etag)
-            }
-        };
-        call.headers.insert(name, value);
-        Ok(())
-    }
-
-    /// A repetition of a change that was made would find it made, and fail.
-    const fn repeat_safety(self) -> RepeatSafety {
-        match self {
-            Self::None | Self::Exists => RepeatSafety::Repeatable,
-            Self::Missing | Self::Revision(_) => RepeatSafety::OnlyIfNotApplied,
-        }
+/// A repetition of a change that was made would find it made, and fail.
+const fn repeat_safety(condition: Precondition<&str>) -> RepeatSafety {
+    match condition {
+        Precondition::None | Precondition::Exists => RepeatSafety::Repeatable,
+        Precondition::Missing | Precondition::Is(_) => RepeatSafety::OnlyIfNotApplied,
     }
 }
 
@@ -115,7 +100,7 @@ impl ScheduleHandle {
     /// # Errors
     /// Those of requests. The field of an invalid request names what is not valid, such as `cron` or `time_zone`.
     pub async fn set(&self, config: &Schedule) -> Result<ScheduleDetails, Error> {
-        self.set_if(ChangeCondition::None, config).await
+        self.set_if(Precondition::None, config).await
     }
 
     /// The same if the schedule is as the condition requires.
@@ -124,12 +109,12 @@ impl ScheduleHandle {
     /// Those of requests; `version_mismatch` if it is not.
     pub async fn set_if(
         &self,
-        condition: ChangeCondition<'_>,
+        condition: Precondition<&str>,
         config: &Schedule,
     ) -> Result<ScheduleDetails, Error> {
         let mut call = HttpCall::json(Method::PUT, self.path(""), config)?;
-        condition.add_to(&mut call)?;
-        self.send(&call, condition.repeat_safety()).await?.json()
+        add_condition(&mut call, condition)?;
+        self.send(&call, repeat_safety(condition)).await?.json()
     }
 
     /// Pauses the schedule, or resumes it; the rest of it stays as it is, also if other clients change it at the same
@@ -145,7 +130,7 @@ impl ScheduleHandle {
                 return Ok(shown);
             }
             shown.config.paused = paused;
-            let condition = ChangeCondition::Revision(&shown.revision);
+            let condition = Precondition::Is(shown.revision.as_str());
             match self.set_if(condition, &shown.config).await {
                 Err(error) if error.code() == Some(ProblemCode::VersionMismatch) => {
                     match delays.next_after(&error) {
@@ -164,20 +149,17 @@ impl ScheduleHandle {
     /// Those of requests; `schedule_not_found` if there is none, also after a repetition of a request whose answer was
     /// lost.
     pub async fn delete(&self) -> Result<DeletedSchedule, Error> {
-        self.delete_if(ChangeCondition::None).await
+        self.delete_if(Precondition::None).await
     }
 
     /// The same if the schedule is as the condition requires.
     ///
     /// # Errors
     /// Those of requests; `version_mismatch` if it is not.
-    pub async fn delete_if(
-        &self,
-        condition: ChangeCondition<'_>,
-    ) -> Result<DeletedSchedule, Error> {
+    pub async fn delete_if(&self, condition: Precondition<&str>) -> Result<DeletedSchedule, Error> {
         let mut call = HttpCall::new(Method::DELETE, self.path(""));
-        condition.add_to(&mut call)?;
-        self.send(&call, condition.repeat_safety()).await?.json()
+        add_condition(&mut call, condition)?;
+        self.send(&call, repeat_safety(condition)).await?.json()
     }
 
     fn path(&self, rest: &str) -> String {

@@ -1,9 +1,9 @@
 //! An API and a pump are killed under many consumers.
 
 use std::time::{Duration, Instant};
+use tidegate_core::JobsByState;
 
 use rand::RngExt;
-use tidegate_testkit::consistency::JobTotals;
 use tidegate_testkit::{QueueClient, RedisOptions, Stack, eventually, print_figure, random};
 
 use crate::crowd::Crowd;
@@ -53,7 +53,7 @@ async fn killing_an_api_under_load_loses_no_job() {
     crowd.stop().await;
     judge(&crowd, &ids);
     let nothing = async || match stack.totals().await {
-        totals if totals == JobTotals::default() => Ok(()),
+        totals if totals == JobsByState::default() => Ok(()),
         totals => Err(format!("{totals:?}")),
     };
     eventually("no job is left", Duration::from_secs(10), nothing).await;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tidegate_core::JobsByState;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_testkit::consistency::{self, JobTotals};
+use tidegate_testkit::consistency;
 use tidegate_testkit::{
     Daemon, DaemonProgram, QueueClient, RedisOptions, Stack, eventually, print_figure, random,
 };
@@ -61,7 +62,7 @@ async fn no_job_is_lost_or_duplicated_while_a_pool_moves() {
     let moved = consistency::totals(&stack.redis_of("new").url()).await;
     assert_ne!(
         moved,
-        JobTotals::default(),
+        JobsByState::default(),
         "the load continues in the new Redis"
     );
 
@@ -88,7 +89,7 @@ async fn until_empty(what: &str, redis: &str) {
         what,
         Duration::from_secs(60),
         async || match consistency::totals(redis).await {
-            totals if totals == JobTotals::default() => Ok(()),
+            totals if totals == JobsByState::default() => Ok(()),
             totals => Err(format!("{totals:?}")),
         },
     )

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tidegate_core::JobsByState;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_testkit::consistency::JobTotals;
 use tidegate_testkit::{
     QueueClient, RedisOptions, Stack, eventually, eventually_unless_stalled, print_figure, random,
 };
@@ -139,9 +139,9 @@ pub(crate) async fn pass(
     eventually_unless_stalled("every job is acked or out of tries", stalled, over).await;
     workers.stop().await;
     let dead = tracker.judge();
-    let buried = JobTotals {
+    let buried = JobsByState {
         dead: dead.len() as u64,
-        ..JobTotals::default()
+        ..JobsByState::default()
     };
     let settled = async || match stack.totals().await {
         totals if totals == buried => Ok(()),

@@ -1,8 +1,8 @@
 //! Publishes that are delayed between the API and Redis while their lanes are closed and taken out of use.
 
 use std::collections::HashSet;
+use tidegate_core::JobsByState;
 
-use tidegate_testkit::consistency::JobTotals;
 use tidegate_testkit::fault_proxy::NetworkConditions;
 use tidegate_testkit::{FarApi, QueueClient, Stack};
 
@@ -41,7 +41,7 @@ async fn no_job_of_a_stalled_connection_is_stranded_in_a_closed_lane() {
     assert!(consume_all(&queue).await.contains(&next));
     assert_eq!(
         stack.totals().await,
-        JobTotals::default(),
+        JobsByState::default(),
         "jobs that no consumer can get"
     );
     drop(far);

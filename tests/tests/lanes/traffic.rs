@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tidegate_core::JobsByState;
 
 use rand::RngExt;
-use tidegate_testkit::consistency::JobTotals;
 use tidegate_testkit::{QueueClient, Stack, eventually, print_figure, random};
 
 use crate::fixture::{PATIENCE, until_used};
@@ -124,7 +124,7 @@ async fn no_job_is_lost_or_duplicated_while_lanes_change() {
         "{} jobs passed while lanes were set to {tried:?}",
         published.len()
     ));
-    assert_eq!(stack.totals().await, JobTotals::default());
+    assert_eq!(stack.totals().await, JobsByState::default());
     until_used(stack.api(1), &queue, 1).await;
     stack.finish().await;
 }

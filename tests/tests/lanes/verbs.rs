@@ -1,8 +1,8 @@
 //! The verbs on a queue with several lanes.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use tidegate_core::JobsByState;
 
-use tidegate_testkit::consistency::JobTotals;
 use tidegate_testkit::{QueueClient, ReceivedJob, Stack, eventually};
 
 use crate::fixture::{PATIENCE, bucket, lanes, take};
@@ -73,7 +73,7 @@ async fn jobs_are_spread_over_lanes_counted_as_one_queue_and_found_by_id() {
         queue.ack(id).await;
         assert_eq!(queue.peek_job(id).await.status, 404);
     }
-    assert_eq!(stack.totals().await, JobTotals::default());
+    assert_eq!(stack.totals().await, JobsByState::default());
     stack.finish().await;
 }
 
@@ -99,7 +99,7 @@ async fn the_dead_letter_and_destroy_reach_all_lanes() {
     queue.destroy().await;
     assert_eq!((queue.size().await, queue.dead_size().await), (0, 5));
     queue.purge_dead(100).await;
-    assert_eq!(stack.totals().await, JobTotals::default());
+    assert_eq!(stack.totals().await, JobsByState::default());
     stack.finish().await;
 }
 

@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
+use tidegate_core::JobsByState;
 
-use tidegate_testkit::{
-    BackgroundTraffic, ClusterGroup, QueueClient, consistency, eventually, print_figure,
-};
+use tidegate_testkit::{BackgroundTraffic, ClusterGroup, QueueClient, eventually, print_figure};
 
 use crate::fleet::Fleet;
 use crate::turn;
@@ -61,7 +60,7 @@ async fn until_all_work(queues: &[QueueClient], since: Instant) {
 async fn until_empty(group: &ClusterGroup) {
     eventually("every job is acked", RECOVERY_MAX, async || {
         match group.totals().await {
-            totals if totals == consistency::JobTotals::default() => Ok(()),
+            totals if totals == JobsByState::default() => Ok(()),
             totals => Err(format!("{totals:?}")),
         }
     })

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
+use tidegate_core::JobsByState;
 
 use tidegate_testkit::{
     BackgroundTraffic, Daemon, QueueClient, SentinelGroup, consistency, eventually, print_figure,
@@ -206,7 +207,7 @@ async fn until_empty(group: &SentinelGroup) {
         "every job is acked",
         RECOVERY_MAX,
         async || match consistency::totals(&group.url(group.master_seen_by(0).await)).await {
-            totals if totals == consistency::JobTotals::default() => Ok(()),
+            totals if totals == JobsByState::default() => Ok(()),
             totals => Err(format!("{totals:?}")),
         },
     )

@@ -9,15 +9,13 @@ use bytes::Bytes;
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use tidegate_core::v1::consume::Outcome;
-use tidegate_core::{JobId, NewJob, QueueKey, placement};
+use tidegate_core::{JobId, JobsByState, NewJob, QueueKey, placement};
 use tidegate_store::{
     CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome, QueuePosition, Store,
     StoreConfig, StoreError, SweepOutcome, Unavailable,
 };
 use tidegate_testkit::cluster_group::PASSWORD;
-use tidegate_testkit::{
-    BackgroundTraffic, ClusterGroup, QueueClient, consistency, print_figure, random,
-};
+use tidegate_testkit::{BackgroundTraffic, ClusterGroup, QueueClient, print_figure, random};
 use tokio::time::sleep;
 
 use crate::fleet::Fleet;
@@ -263,7 +261,7 @@ async fn no_request_fails_while_slots_move_under_load() {
     traffic.end().await;
     traffic.print(&format!("{SLOTS_MOVED} slots moved in {took:?}"));
     assert_eq!(traffic.results().errors, 0, "{}", fleet.logs());
-    assert_eq!(group.totals().await, consistency::JobTotals::default());
+    assert_eq!(group.totals().await, JobsByState::default());
     group.check_consistency().await;
     assert!(!fleet.logs().contains("sesame"));
 }

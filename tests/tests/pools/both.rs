@@ -2,9 +2,10 @@
 //! the new one.
 
 use std::time::Duration;
+use tidegate_core::JobsByState;
 
 use serde_json::json;
-use tidegate_testkit::consistency::{self, JobTotals};
+use tidegate_testkit::consistency;
 use tidegate_testkit::queue::ConsumeBuilder;
 use tidegate_testkit::{NativeClient, QueueClient, RawHttp, ReceivedJob, Stack, eventually};
 
@@ -101,7 +102,7 @@ async fn old_jobs_come_first() -> Result<(), String> {
         queue.ack(&job.id).await;
         assert_eq!(queue.peek_job(&job.id).await.status, 404);
     }
-    assert_eq!(stack.totals().await, JobTotals::default());
+    assert_eq!(stack.totals().await, JobsByState::default());
     queue.destroy().await;
     assert_eq!(queue.size().await, 0);
     stack.finish().await;

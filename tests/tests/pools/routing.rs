@@ -1,6 +1,7 @@
 //! A token selects its pool.
 
-use tidegate_testkit::consistency::{self, JobTotals};
+use tidegate_core::JobsByState;
+use tidegate_testkit::consistency;
 use tidegate_testkit::{QueueClient, RawHttp, Stack, connect_to_redis};
 
 const NAMESPACE: &str = "shop";
@@ -97,7 +98,7 @@ async fn tokens_and_limits_can_be_stored_in_a_separate_redis() {
     assert!(keys(admin.url()).await >= 2, "all in the admin store");
     assert_eq!(
         consistency::totals(&admin.url()).await,
-        JobTotals::default()
+        JobsByState::default()
     );
     stack.finish().await;
 }

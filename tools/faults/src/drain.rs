@@ -1,8 +1,8 @@
 //! Drains the queues at the end of a run, so that every job can be accounted for.
 
 use std::time::Duration;
+use tidegate_core::JobsByState;
 
-use tidegate_testkit::consistency::JobTotals;
 use tokio::time::Instant;
 
 use crate::history::now;
@@ -25,7 +25,7 @@ pub(crate) async fn drain(
     verdict: &mut Verdict,
 ) {
     traffic.stop_publishing().await;
-    let is_settled = |totals: &JobTotals| totals.delayed + totals.ready + totals.leased == 0;
+    let is_settled = |totals: &JobsByState| totals.delayed + totals.ready + totals.leased == 0;
     wait_until(
         test_cluster,
         SETTLED_LIMIT,
@@ -34,7 +34,7 @@ pub(crate) async fn drain(
         verdict,
     )
     .await;
-    let is_empty = |totals: &JobTotals| *totals == JobTotals::default();
+    let is_empty = |totals: &JobsByState| *totals == JobsByState::default();
     let queues = traffic.shared.queues();
     let respawn = async || {
         for queue in queues.clone() {
@@ -48,7 +48,7 @@ pub(crate) async fn drain(
 async fn wait_until(
     test_cluster: &TestCluster,
     limit: Duration,
-    is_there: impl Fn(&JobTotals) -> bool,
+    is_there: impl Fn(&JobsByState) -> bool,
     mut meanwhile: impl AsyncFnMut(),
     verdict: &mut Verdict,
 ) {

@@ -30,7 +30,7 @@ use tidegate_loadgen::{
 #[command(version, verbatim_doc_comment)]
 struct LoadgenFlags {
     #[command(flatten)]
-    target: TargetFlags,
+    target: ServerOptions,
     #[command(flatten)]
     versus: ComparisonFlags,
     /// Number of runs of the scenario; with --vs or --vs-wire, number of rounds A B [default: 1; with these: 3]
@@ -44,32 +44,6 @@ struct LoadgenFlags {
     quiet: bool,
     #[command(subcommand)]
     command: LoadgenCommand,
-}
-
-#[derive(Debug, Args)]
-struct TargetFlags {
-    /// URL of the server to measure
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7777")]
-    target: String,
-    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read, for respawn also admin
-    #[arg(long, value_name = "T", requires = "namespace")]
-    token: Option<String>,
-    /// URL of the admin port. Creates a token or an API key there if --token is not given; lanes needs it too
-    #[arg(long, value_name = "URL")]
-    admin: Option<String>,
-    /// URL of the server's Redis, to read its memory and command counts (redis://HOST:PORT)
-    #[arg(long, value_name = "URL")]
-    redis: Option<String>,
-    /// Namespace of the queues [default: a new one, if a token is created]
-    #[arg(long, value_name = "NS")]
-    namespace: Option<String>,
-    /// Report the CPU time of a server process on this machine; repeatable. For the process named `api`, parked also
-    /// reports the memory
-    #[arg(long = "pid", value_name = "NAME=PID", value_parser = parse_process)]
-    processes: Vec<(String, u32)>,
-    /// The HTTP API to use [default: lmstfy; native for touch, retry, idempotent, and with --keyed or --idempotent]
-    #[arg(long, global = true, value_name = "WIRE")]
-    wire: Option<Wire>,
 }
 
 #[derive(Debug, Args)]
@@ -91,7 +65,7 @@ struct ComparisonFlags {
     #[arg(long, value_name = "URL", requires = "vs")]
     vs_redis: Option<String>,
     /// Report the CPU time of a process of the second server; repeatable
-    #[arg(long = "vs-pid", value_name = "NAME=PID", value_parser = parse_process, requires = "vs")]
+    #[arg(long = "vs-pid", value_name = "NAME=PID", value_parser = ServerOptions::parse_process, requires = "vs")]
     vs_processes: Vec<(String, u32)>,
 }
 
@@ -124,25 +98,7 @@ enum LoadgenCommand {
 
 const ROUNDS_OF_TWO: usize = 3;
 
-fn parse_process(text: &str) -> Result<(String, u32), String> {
-    let (name, pid) = text.split_once('=').ok_or("expected NAME=PID")?;
-    let pid = pid.parse().map_err(|error| format!("{pid:?}: {error}"))?;
-    Ok((name.to_owned(), pid))
-}
-
 impl LoadgenFlags {
-    fn target_options(&self) -> ServerOptions {
-        ServerOptions {
-            url: self.target.target.clone(),
-            token: self.target.token.clone(),
-            admin: self.target.admin.clone(),
-            redis: self.target.redis.clone(),
-            namespace: self.target.namespace.clone(),
-            processes: self.target.processes.clone(),
-            wire: self.target.wire,
-        }
-    }
-
     fn comparison_options(&self) -> Option<ServerOptions> {
         let versus = &self.versus;
         let wire = versus.vs_wire.or(self.target.wire);
@@ -150,7 +106,7 @@ impl LoadgenFlags {
             versus.vs_wire?;
             return Some(ServerOptions {
                 wire,
-                ..self.target_options()
+                ..self.target.clone()
             });
         };
         Some(ServerOptions {
@@ -192,7 +148,7 @@ fn measure(flags: &LoadgenFlags, scenario: &Scenario) -> Result<bool, LoadgenErr
         .enable_all()
         .build()
         .map_err(io_error("starting the runtime"))?;
-    let (first, second) = (flags.target_options(), flags.comparison_options());
+    let (first, second) = (flags.target.clone(), flags.comparison_options());
     let rounds = flags
         .rounds
         .unwrap_or(if second.is_some() { ROUNDS_OF_TWO } else { 1 });

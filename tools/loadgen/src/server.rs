@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use clap::Args;
 use serde::Deserialize;
 
 use crate::cpu::MonitoredProcess;
@@ -10,24 +11,47 @@ use crate::http::HttpConnection;
 use crate::redis_info::RedisInfo;
 use crate::wire::protocol::Wire;
 
-/// Command-line options of a server.
-#[derive(Debug, Clone, Default)]
+/// The flags of the server to measure.
+#[derive(Debug, Clone, Default, Args)]
 pub struct ServerOptions {
-    /// `http://host:port`.
+    /// URL of the server to measure
+    #[arg(
+        long = "target",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7777"
+    )]
     pub url: String,
-    /// A token of the namespace. On the native wire also an API key with the scopes publish, consume and read,
-    /// for respawn also admin.
+    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read, for respawn also admin
+    #[arg(long, value_name = "T", requires = "namespace")]
     pub token: Option<String>,
-    /// `http://host:port` of the admin port, to create a token and set lanes.
+    /// URL of the admin port. Creates a token or an API key there if --token is not given; lanes needs it too
+    #[arg(long, value_name = "URL")]
     pub admin: Option<String>,
-    /// `redis://[user][:password@]host:port` of its Redis.
+    /// URL of the server's Redis, to read its memory and command counts (redis://HOST:PORT)
+    #[arg(long, value_name = "URL")]
     pub redis: Option<String>,
-    /// The namespace of the queues; none = a new one.
+    /// Namespace of the queues [default: a new one, if a token is created]
+    #[arg(long, value_name = "NS")]
     pub namespace: Option<String>,
-    /// Its processes: names and process ids.
+    /// Report the CPU time of a server process on this machine; repeatable. For the process named `api`, parked also
+    /// reports the memory
+    #[arg(long = "pid", value_name = "NAME=PID", value_parser = Self::parse_process)]
     pub processes: Vec<(String, u32)>,
-    /// The wire to use; none = that of lmstfy, or the native one for a scenario that needs it.
+    /// The HTTP API to use [default: lmstfy; native for touch, retry, idempotent, and with --keyed or --idempotent]
+    #[arg(long, global = true, value_name = "WIRE")]
     pub wire: Option<Wire>,
+}
+
+impl ServerOptions {
+    /// Reads the name and the id of a process: `NAME=PID`.
+    ///
+    /// # Errors
+    /// The text has another form.
+    pub fn parse_process(text: &str) -> Result<(String, u32), String> {
+        let (name, pid) = text.split_once('=').ok_or("expected NAME=PID")?;
+        let pid = pid.parse().map_err(|error| format!("{pid:?}: {error}"))?;
+        Ok((name.to_owned(), pid))
+    }
 }
 
 /// The server under load.

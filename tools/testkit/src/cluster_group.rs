@@ -5,6 +5,7 @@ mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use tidegate_core::JobsByState;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue};
@@ -264,8 +265,8 @@ impl ClusterGroup {
     ///
     /// # Panics
     /// If one of them cannot be read.
-    pub async fn totals(&self) -> consistency::JobTotals {
-        let mut all = consistency::JobTotals::default();
+    pub async fn totals(&self) -> JobsByState {
+        let mut all = JobsByState::default();
         for url in self.primary_urls().await {
             all += consistency::totals(&url).await;
         }

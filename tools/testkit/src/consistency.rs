@@ -19,10 +19,9 @@ mod snapshot;
 
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::ops::AddAssign;
 
-use tidegate_core::JobState;
 use tidegate_core::codec::RecordFlags;
+use tidegate_core::{JobState, JobsByState};
 
 use snapshot::{BucketSnapshot, RecordSnapshot};
 
@@ -56,34 +55,12 @@ pub async fn defects(url: &str) -> Vec<String> {
     defects
 }
 
-/// Numbers of jobs by state, over all queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct JobTotals {
-    /// Delayed jobs.
-    pub delayed: u64,
-    /// Ready jobs.
-    pub ready: u64,
-    /// Leased jobs.
-    pub leased: u64,
-    /// Dead jobs.
-    pub dead: u64,
-}
-
-impl AddAssign for JobTotals {
-    fn add_assign(&mut self, other: Self) {
-        self.delayed += other.delayed;
-        self.ready += other.ready;
-        self.leased += other.leased;
-        self.dead += other.dead;
-    }
-}
-
-/// Counts the jobs by their records.
+/// Counts the jobs of all queues by their records, without retained ones.
 ///
 /// # Panics
 /// If Redis cannot be read.
-pub async fn totals(url: &str) -> JobTotals {
-    let mut totals = JobTotals::default();
+pub async fn totals(url: &str) -> JobsByState {
+    let mut totals = JobsByState::default();
     for bucket in snapshot::read(url).await {
         for record in bucket.records.values() {
             let count = match record.header.state {

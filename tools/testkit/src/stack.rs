@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tidegate_core::JobsByState;
 
 use tempfile::TempDir;
 use tidegate_local_redis::{KEEP_VARIABLE, RedisServer};
@@ -282,7 +283,7 @@ impl Stack {
     ///
     /// # Panics
     /// If Redis cannot be read.
-    pub async fn totals(&self) -> consistency::JobTotals {
+    pub async fn totals(&self) -> JobsByState {
         consistency::totals(&self.redis.url()).await
     }
 

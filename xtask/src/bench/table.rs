@@ -12,8 +12,8 @@ const SHARED: [&str; 4] = ["publish", "consume", "ack", "publish + consume + ack
 struct TableRow {
     scenario: String,
     name: String,
-    value: f64,
-    unit: String,
+    /// The value with its unit.
+    amount: String,
     goal: String,
 }
 
@@ -32,14 +32,10 @@ pub(crate) fn table(reports: &[Value]) -> String {
         let TableRow {
             scenario,
             name,
-            value,
-            unit,
+            amount,
             goal,
         } = row;
-        let _ = writeln!(
-            text,
-            "{scenario:13} {name:width$} {value:>12.3} {unit:12} {goal}"
-        );
+        let _ = writeln!(text, "{scenario:13} {name:width$} {amount} {goal}");
     }
     text + &problems(reports)
 }
@@ -93,12 +89,15 @@ fn rows(report: &Value) -> Vec<TableRow> {
         TableRow {
             scenario: text(&report["scenario"]) + suffix,
             name: text(&figure["name"]),
-            value,
-            unit: text(&figure["unit"]),
+            amount: amount(value, &text(&figure["unit"])),
             goal: goal(&figure["goal"], value),
         }
     };
     figures.map(row).collect()
+}
+
+fn amount(value: f64, unit: &str) -> String {
+    format!("{value:>12.3} {unit:12}")
 }
 
 fn goal(goal: &Value, value: f64) -> String {
@@ -129,8 +128,7 @@ fn http_shares(reports: &[Value]) -> Vec<TableRow> {
         Some(TableRow {
             scenario: "bulk".to_owned(),
             name: format!("{name}: share of the ceiling"),
-            value: percent,
-            unit: "%".to_owned(),
+            amount: amount(percent, "%"),
             goal: goal_text("≥", SHARE_GOAL, percent >= SHARE_GOAL),
         })
     };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 /// Begin of a test command. Its filter must end with the name of a function:
 /// `hints::far_jobs_become_due_and_cancelled_ones_do_not`.
 const TEST: &str = "cargo test -p ";
@@ -9,7 +11,8 @@ const FEATURES: &str = "--features";
 const FAULTS: &str = "cargo xtask faults ";
 
 /// A command of the list, which can be pasted into a shell.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) enum MutantCheck {
     /// `cargo test -p PACKAGE --test TARGET FILTER`, or with `--lib` instead of `--test TARGET`; `--features FEATURE` may
     /// follow the package.
@@ -23,6 +26,14 @@ pub(crate) enum MutantCheck {
     },
     /// `cargo xtask faults FLAGS`, with the harness and the daemons of the dev profile.
     Faults { flags: Vec<String> },
+}
+
+impl TryFrom<String> for MutantCheck {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
 }
 
 impl MutantCheck {

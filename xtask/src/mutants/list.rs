@@ -12,9 +12,11 @@ use super::check::MutantCheck;
 pub(crate) const FOLDER: &str = "tests/mutants";
 
 /// A known defect that can be planted.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Mutant {
     /// The name of the file that lists it.
+    #[serde(skip)]
     pub(crate) area: String,
     pub(crate) name: String,
     /// What it breaks, in one sentence.
@@ -31,18 +33,7 @@ pub(crate) struct Mutant {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AreaFile {
-    mutant: Vec<MutantEntry>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MutantEntry {
-    name: String,
-    breaks: String,
-    file: String,
-    find: String,
-    replace: String,
-    checks: Vec<String>,
+    mutant: Vec<Mutant>,
 }
 
 /// All mutants, sorted by area, in the order of their files.
@@ -80,27 +71,16 @@ impl MutantList {
     /// Adds the mutants of one file.
     pub(crate) fn add(&mut self, area: &str, text: &str) -> Result<(), String> {
         let file: AreaFile = toml::from_str(text).map_err(|error| error.to_string())?;
-        for entry in file.mutant {
-            if self.mutants.iter().any(|other| other.name == entry.name) {
-                return Err(format!("two mutants are named {}", entry.name));
+        for mutant in file.mutant {
+            if self.mutants.iter().any(|other| other.name == mutant.name) {
+                return Err(format!("two mutants are named {}", mutant.name));
             }
-            let checks: Result<Vec<_>, _> = entry
-                .checks
-                .iter()
-                .map(|text| MutantCheck::parse(text))
-                .collect();
-            let checks = checks.map_err(|error| format!("{}: {error}", entry.name))?;
-            if checks.is_empty() {
-                return Err(format!("{} has no checks", entry.name));
+            if mutant.checks.is_empty() {
+                return Err(format!("{} has no checks", mutant.name));
             }
             self.mutants.push(Mutant {
                 area: area.to_owned(),
-                name: entry.name,
-                breaks: entry.breaks,
-                file: entry.file,
-                find: entry.find,
-                replace: entry.replace,
-                checks,
+                ..mutant
             });
         }
         Ok(())

@@ -4,35 +4,11 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use tidegate_core::v1::Precondition;
 
 /// `If-Match` is not the `ETag` of such a thing, or has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotAnETag;
-
-/// What a request requires of the thing that it changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Precondition<T> {
-    /// Nothing.
-    None,
-    /// It exists: `If-Match: *`.
-    Exists,
-    /// It has this version: `If-Match`.
-    Is(T),
-    /// It does not exist: `If-None-Match: *`.
-    Missing,
-}
-
-impl<T: PartialEq> Precondition<T> {
-    /// Whether a thing with this version, or none, is as required.
-    pub(crate) fn holds(&self, version: Option<&T>) -> bool {
-        match self {
-            Self::None => true,
-            Self::Exists => version.is_some(),
-            Self::Is(required) => version == Some(required),
-            Self::Missing => version.is_none(),
-        }
-    }
-}
 
 /// The condition of a request for something that may be missing, in `If-Match` or `If-None-Match`.
 ///

@@ -1,12 +1,13 @@
 //! Changes of entries of tables, such as relays and schedules, that depend on the revision of the stored entry.
 
 use axum::http::header;
+use tidegate_core::v1::Precondition;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_store::TableRevision;
 
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use crate::http::etag::{Precondition, precondition};
+use crate::http::etag::precondition;
 
 /// What the headers of a change require. `entry` is what is changed, such as "relay".
 pub(super) fn condition(

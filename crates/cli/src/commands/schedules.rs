@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate::api::values::JsonText;
-use tidegate::{ChangeCondition, Client, Error, ProblemCode, Schedule, ScheduleDetails, Timestamp};
+use tidegate::{Client, Error, Precondition, ProblemCode, Schedule, ScheduleDetails, Timestamp};
 
 use super::new_job::{duration, with_content};
 use crate::arguments::schedule::{ScheduleCommand, SeenArguments, SetArguments};
@@ -54,7 +54,7 @@ async fn set(client: &Client, arguments: SetArguments) -> ScheduleOutput {
         ..job.into_schedule()?
     };
     let condition = match arguments.new {
-        true => ChangeCondition::Missing,
+        true => Precondition::Missing,
         false => condition(&arguments.seen),
     };
     let setting = schedule.set_if(condition, &config).await;
@@ -70,9 +70,9 @@ async fn set(client: &Client, arguments: SetArguments) -> ScheduleOutput {
     show(&details, None)
 }
 
-fn condition(seen: &SeenArguments) -> ChangeCondition<'_> {
+fn condition(seen: &SeenArguments) -> Precondition<&str> {
     let revision = seen.revision.as_deref();
-    revision.map_or(ChangeCondition::None, ChangeCondition::Revision)
+    revision.map_or(Precondition::None, Precondition::Is)
 }
 
 fn changed_meanwhile(error: Error, name: &str) -> CommandFailure {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidegate::api::values::RunCount;
-use tidegate::{BatchJob, ChangeCondition, Error, Overlap, ProblemCode, Schedule, Task};
+use tidegate::{BatchJob, Error, Overlap, Precondition, ProblemCode, Schedule, Task};
 
 use crate::fixture::{LIMIT, SERVER, clients};
 
@@ -80,18 +80,18 @@ async fn a_change_is_made_if_the_schedule_is_as_required() {
     let schedule = client.schedule("digest").unwrap();
     let mismatch = Some(ProblemCode::VersionMismatch);
     let set = async |condition| schedule.set_if(condition, &daily()).await;
-    assert_eq!(code(set(ChangeCondition::Exists).await), mismatch);
-    let first = set(ChangeCondition::Missing).await.unwrap();
-    assert_eq!(code(set(ChangeCondition::Missing).await), mismatch);
-    set(ChangeCondition::Exists).await.unwrap();
-    let seen = ChangeCondition::Revision(&first.revision);
+    assert_eq!(code(set(Precondition::Exists).await), mismatch);
+    let first = set(Precondition::Missing).await.unwrap();
+    assert_eq!(code(set(Precondition::Missing).await), mismatch);
+    set(Precondition::Exists).await.unwrap();
+    let seen = Precondition::Is(first.revision.as_str());
     assert_eq!(code(set(seen).await), mismatch);
     assert_eq!(code(schedule.delete_if(seen).await), mismatch);
     let present = schedule.show().await.unwrap().revision;
-    let seen = set(ChangeCondition::Revision(&present)).await.unwrap();
-    let seen = ChangeCondition::Revision(&seen.revision);
+    let seen = set(Precondition::Is(present.as_str())).await.unwrap();
+    let seen = Precondition::Is(seen.revision.as_str());
     schedule.delete_if(seen).await.unwrap();
-    let invalid = set(ChangeCondition::Revision("a\nb")).await.unwrap_err();
+    let invalid = set(Precondition::Is("a\nb")).await.unwrap_err();
     assert!(matches!(invalid, Error::Invalid(_)), "{invalid}");
 }
 
@@ -122,7 +122,7 @@ async fn a_pause_keeps_what_other_clients_set() {
                 cron: cron.clone(),
                 ..seen.config
             };
-            let condition = ChangeCondition::Revision(&seen.revision);
+            let condition = Precondition::Is(seen.revision.as_str());
             match schedule.set_if(condition, &changed).await {
                 Ok(_) => break,
                 Err(error) => assert_eq!(error.code(), Some(ProblemCode::VersionMismatch)),

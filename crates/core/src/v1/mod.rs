@@ -19,5 +19,7 @@ pub mod workers;
 
 mod checks;
 mod field_change;
+mod precondition;
 
 pub use field_change::FieldChange;
+pub use precondition::Precondition;

@@ -70,6 +70,19 @@ pub struct ActPage {
     pub wait: Duration,
 }
 
+impl ActPage {
+    /// A page of an action that has done nothing yet.
+    #[must_use]
+    pub const fn beginning_at(cursor: ActCursor) -> Self {
+        Self {
+            matched: 0,
+            changed: 0,
+            next: Some(cursor),
+            wait: Duration::ZERO,
+        }
+    }
+}
+
 impl Pool {
     /// Looks for jobs that match the filter of the action and acts on up to `limit` of them; with `dry_run` it only counts them.
     /// With the cursor of each page for the next one, it ends, reaches all jobs that matched at its begin and keep their state and due
@@ -83,12 +96,7 @@ impl Pool {
         act: &ActBody,
         cursor: ActCursor,
     ) -> Result<ActPage, EngineError> {
-        let mut page = ActPage {
-            matched: 0,
-            changed: 0,
-            next: Some(cursor),
-            wait: Duration::ZERO,
-        };
+        let mut page = ActPage::beginning_at(cursor);
         let limit = usize::from(act.limit.get());
         let mut selection = selection(&act.filter, act.act.states());
         selection.with_failures |= matches!(act.act, ActName::Promote | ActName::Change);

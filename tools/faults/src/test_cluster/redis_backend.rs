@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tidegate_core::JobsByState;
 
 use tidegate_testkit::cluster_group::PASSWORD;
-use tidegate_testkit::consistency::{self, JobTotals};
+use tidegate_testkit::consistency;
 use tidegate_testkit::{
     ClusterGroup, DaemonProgram, FaultProxy, RedisControl, RedisOptions, RedisServer,
     SentinelGroup, WallClock,
@@ -207,8 +208,8 @@ impl RedisBackend {
     }
 
     /// Counts the jobs by state.
-    pub(crate) async fn totals(&self) -> JobTotals {
-        let mut all = JobTotals::default();
+    pub(crate) async fn totals(&self) -> JobsByState {
+        let mut all = JobsByState::default();
         for url in self.urls().await {
             all += consistency::totals(&url).await;
         }

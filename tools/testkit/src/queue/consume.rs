@@ -15,8 +15,8 @@ use crate::answer::Answer;
 #[must_use = "nothing is consumed before `send`, `job` or `jobs`"]
 pub struct ConsumeBuilder {
     queue: QueueClient,
+    /// With the query.
     path: String,
-    query: String,
     body: Vec<u8>,
 }
 
@@ -81,8 +81,7 @@ impl ConsumeBuilder {
     pub(super) fn new(queue: &QueueClient, path: String) -> Self {
         Self {
             queue: queue.clone(),
-            path,
-            query: String::new(),
+            path: path + "?",
             body: Vec::new(),
         }
     }
@@ -109,7 +108,7 @@ impl ConsumeBuilder {
     }
 
     fn parameter(mut self, name: &str, value: u64) -> Self {
-        let _ = write!(self.query, "{name}={value}&");
+        let _ = write!(self.path, "{name}={value}&");
         self
     }
 
@@ -118,8 +117,7 @@ impl ConsumeBuilder {
     /// # Errors
     /// No answer came; jobs may have been leased.
     pub async fn send(self) -> Result<Answer, RequestError> {
-        let path = format!("{}?{}", self.path, self.query);
-        self.queue.call(Method::GET, &path, self.body).await
+        self.queue.call(Method::GET, &self.path, self.body).await
     }
 
     /// Sends the request, and returns the job if there is one.

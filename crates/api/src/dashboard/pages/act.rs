@@ -13,7 +13,7 @@ use tidegate_core::v1::input::read_body;
 use tidegate_core::v1::job::{ActBody, ActName};
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::values::PageSize;
-use tidegate_engine::{ActCursor, Pool};
+use tidegate_engine::{ActPage, Pool};
 use tokio::time::Instant;
 
 use super::super::action::ActionTarget;
@@ -45,11 +45,7 @@ const KEPT_FIELDS: [&str; 10] = [
 /// What one request has done.
 #[derive(Debug)]
 struct ActTurn {
-    matched: u64,
-    changed: u64,
-    /// Where it continues; `None` if it is complete.
-    next: Option<ActCursor>,
-    wait: Duration,
+    page: ActPage,
     /// Why it stopped early. Jobs behind the cursor may have been changed, and are not counted then.
     failed: Option<PageError>,
 }
@@ -81,7 +77,7 @@ pub(in super::super) async fn act(
             Some(_) => ", result=unknown of more",
             None => "",
         };
-        let (changed, matched) = (turn.changed, turn.matched);
+        let (changed, matched) = (turn.page.changed, turn.page.matched);
         let detail = format!("{changed} of {matched} changed{more}; {}", described(&kept));
         visit.log("act", ActionTarget::Queue(&pool.name, &queue), &detail);
     }
@@ -145,10 +141,7 @@ async fn take_turn(
         PageError::Invalid("The action cannot go on here: begin it again.".to_owned())
     })?;
     let mut turn = ActTurn {
-        matched: 0,
-        changed: 0,
-        next: Some(cursor.unwrap_or_default()),
-        wait: Duration::ZERO,
+        page: ActPage::beginning_at(cursor.unwrap_or_default()),
         failed: None,
     };
     let mut act = wanted.clone();
@@ -156,21 +149,21 @@ async fn take_turn(
     act.limit = PageSize::MAX;
     act.dry_run = !is_run;
     let ends_at = Instant::now() + TURN;
-    while let Some(cursor) = turn.next.take_if(|_| Instant::now() < ends_at) {
+    while let Some(cursor) = turn.page.next.take_if(|_| Instant::now() < ends_at) {
         let begin = cursor.clone();
         let page = pool.act(queue, &act, cursor);
         let page = match page.await {
             Ok(page) => page,
             Err(error) => {
-                turn.next = Some(begin);
+                turn.page.next = Some(begin);
                 turn.failed = Some(error.into());
                 break;
             }
         };
-        turn.matched += page.matched;
-        turn.changed += page.changed;
-        turn.next = page.next;
-        turn.wait = page.wait;
+        turn.page.matched += page.matched;
+        turn.page.changed += page.changed;
+        turn.page.next = page.next;
+        turn.page.wait = page.wait;
         if !page.wait.is_zero() {
             break;
         }
@@ -203,13 +196,13 @@ fn counted(
     html! {
         p { code { (described(kept)) } }
         p #count {
-            @if turn.next.is_some() { "At least " }
-            strong { (text::jobs(turn.matched)) }
-            @if turn.matched == 1 { " matches." } @else { " match." }
+            @if turn.page.next.is_some() { "At least " }
+            strong { (text::jobs(turn.page.matched)) }
+            @if turn.page.matched == 1 { " matches." } @else { " match." }
         }
         form.row method="post" action=(links::act(&pool.name, queue)) {
             (hidden(visit, kept))
-            button.danger disabled[turn.matched == 0 && turn.next.is_none()] { "Do it" }
+            button.danger disabled[turn.page.matched == 0 && turn.page.next.is_none()] { "Do it" }
             a.button href=(links::jobs(&pool.name, queue)) { "Leave it" }
         }
     }
@@ -227,24 +220,24 @@ fn done(
         let text = form.get(name);
         text.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0)
     };
-    let changed = before("changed").saturating_add(turn.changed);
-    let matched = before("matched").saturating_add(turn.matched);
+    let changed = before("changed").saturating_add(turn.page.changed);
+    let matched = before("matched").saturating_add(turn.page.matched);
     let kept = &form.only(&KEPT_FIELDS);
     html! {
         p { code { (described(kept)) } }
         p #progress role="status" {
             strong { (text::jobs(changed)) " changed" }
             " of " (text::number(matched)) " that matched"
-            @if turn.next.is_some() { " so far." } @else { ". That is all." }
+            @if turn.page.next.is_some() { " so far." } @else { ". That is all." }
         }
         @if let Some(error) = &turn.failed {
             p.problem role="alert" {
                 (error.message()) " More jobs may have been changed. “Go on” continues here, and changes none twice."
             }
         }
-        @if let Some(next) = &turn.next {
+        @if let Some(next) = &turn.page.next {
             form.row method="post" action=(links::act(&pool.name, queue))
-                data-continue-ms=[turn.failed.is_none().then(|| turn.wait.as_millis())] {
+                data-continue-ms=[turn.failed.is_none().then(|| turn.page.wait.as_millis())] {
                 (hidden(visit, kept))
                 input type="hidden" name="cursor" value=(next.to_string());
                 input type="hidden" name="matched" value=(matched);

@@ -22,7 +22,7 @@ use utoipa::openapi::{
     Components, Content, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, Required,
 };
 
-use super::routes::{OperationRow, RequestShape, TAGS, headers, parameters};
+use super::routes::{BodyShape, OperationRow, TAGS, headers, parameters};
 
 const DESCRIPTION: &str = include_str!("description.md");
 /// The name of the way to authenticate.
@@ -111,16 +111,16 @@ fn operation_of(row: &OperationRow, tag: &str, components: &mut Components) -> O
     operation.build()
 }
 
-fn body_of(shape: RequestShape) -> Option<RequestBody> {
+fn body_of(shape: BodyShape) -> Option<RequestBody> {
     let body = match shape {
-        RequestShape::Nothing => return None,
-        RequestShape::Json(schema) => {
+        BodyShape::Nothing => return None,
+        BodyShape::Json(schema) => {
             let content = responses::json_content(schema);
             RequestBodyBuilder::new()
                 .content("application/json", content)
                 .required(Some(Required::True))
         }
-        RequestShape::Payload => {
+        BodyShape::Payload | BodyShape::JsonOrPayload(_) => {
             let text = ObjectBuilder::new().schema_type(Type::String);
             let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
             let bytes = None::<RefOr<Schema>>;

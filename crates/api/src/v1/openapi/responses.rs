@@ -12,9 +12,7 @@ use utoipa::openapi::{Components, HttpMethod, RefOr};
 
 use super::examples;
 use crate::v1::routes::headers::AnswerHeader;
-use crate::v1::routes::{
-    AnswerBody, AnswerShape, LinkShape, LinkTarget, OperationRow, RequestShape,
-};
+use crate::v1::routes::{AnswerShape, BodyShape, LinkShape, LinkTarget, OperationRow};
 
 const JSON: &str = "application/json";
 const ANY: &str = "*/*";
@@ -71,10 +69,10 @@ pub(super) fn of_operation(row: &OperationRow, components: &mut Components) -> R
 fn success(answer: &AnswerShape) -> Response {
     let mut response = ResponseBuilder::new().description(answer.description);
     response = match answer.body {
-        AnswerBody::Nothing => response,
-        AnswerBody::Json(schema) => response.content(JSON, json_content(schema)),
-        AnswerBody::Payload => response.content(ANY, any_content()),
-        AnswerBody::JsonOrPayload(schema) => response
+        BodyShape::Nothing => response,
+        BodyShape::Json(schema) => response.content(JSON, json_content(schema)),
+        BodyShape::Payload => response.content(ANY, any_content()),
+        BodyShape::JsonOrPayload(schema) => response
             .content(JSON, json_content(schema))
             .content(ANY, any_content()),
     };
@@ -124,9 +122,9 @@ fn link(shape: &LinkShape) -> Link {
 /// The problems of an operation by status, each in the order of the list of codes.
 fn problems(row: &OperationRow) -> BTreeMap<u16, Vec<ProblemCode>> {
     let of_body: &[ProblemCode] = match row.body {
-        RequestShape::Nothing => &[],
-        RequestShape::Json(_) => &OF_JSON,
-        RequestShape::Payload => &OF_PAYLOADS,
+        BodyShape::Nothing => &[],
+        BodyShape::Json(_) => &OF_JSON,
+        BodyShape::Payload | BodyShape::JsonOrPayload(_) => &OF_PAYLOADS,
     };
     let writes = row.method != HttpMethod::Get;
     let may_be = |code: ProblemCode| {

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
-use crate::v1::routes::AnswerBody;
+use crate::v1::routes::BodyShape;
 
 /// Set to 1, it makes the test write the file instead of comparing it.
 const RENEW: &str = "TIDEGATE_RENEW";
@@ -43,11 +43,11 @@ fn operations_have_unique_ids_that_links_name() {
 #[test]
 fn bodies_have_examples() {
     for row in operations() {
-        if let RequestShape::Json(schema) = row.body {
+        if let BodyShape::Json(schema) = row.body {
             assert!(examples::of(schema).is_some(), "{schema}");
         }
         for answer in row.answers {
-            if let AnswerBody::Json(schema) = answer.body {
+            if let BodyShape::Json(schema) = answer.body {
                 assert!(examples::of(schema).is_some(), "{schema}");
             }
         }

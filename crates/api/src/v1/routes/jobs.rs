@@ -12,9 +12,7 @@ use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
 
 use super::handler::{answered, within_limit, within_share};
 use super::headers::AnswerHeader;
-use super::operation::{
-    AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
-};
+use super::operation::{BodyShape, LinkShape, LinkTarget, OperationRow, json, operation};
 use super::parameters::{of_cancel, of_job, of_job_list, of_publish, of_result};
 use crate::http::time_limit::with_time_limit;
 use crate::v1::{batch, explain, job, job_list, publish, result};
@@ -73,15 +71,15 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
              result of the job, as soon as a worker has returned it. That needs the scope `read`, too.",
         )
         .parameters(of_publish)
-        .body(RequestShape::Payload)
+        .body(BodyShape::Payload)
         .answers(&[
             json(200, "PublishedJob", "A job has the key, or the request is a repetition: `outcome` says what was done. Or the result (`wait`).")
-                .body(AnswerBody::JsonOrPayload("PublishedJob"))
+                .body(BodyShape::JsonOrPayload("PublishedJob"))
                 .headers(&[AnswerHeader::Replayed, AnswerHeader::JobId])
                 .links(LINKS_OF_A_JOB),
             json(201, "PublishedJob", "There is a new job.").links(LINKS_OF_A_JOB),
             json(202, "PublishedJob", "`wait`: the job is stored, and has not ended.").links(LINKS_OF_A_JOB),
-            json(204, "", "`wait`: the job is done, without a result.").body(AnswerBody::Nothing),
+            json(204, "", "`wait`: the job is done, without a result.").body(BodyShape::Nothing),
         ])
         .problems(&[
             DelayAndRunAt,
@@ -126,7 +124,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
              `rate_per_second` dead jobs become due at even spaces, as far as 10 s ahead: `wait_ms` is how long to wait then. Jobs that die \
              again in the meantime stay dead.",
         )
-        .body(RequestShape::Json("ActBody"))
+        .body(BodyShape::Json("ActBody"))
         .answers(&[json(200, "ActAnswer", "How many jobs were found and changed.")])
         .problems(&[DelayAndRunAt, RunAtOutOfRange]),
     operation(
@@ -140,7 +138,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             "Publish several jobs",
             "Up to 1,000 jobs and 64 MiB (`requests.bulk_bytes_max`), stored in their order. With `atomic`, up to 64 jobs are stored or none.",
         )
-        .body(RequestShape::Json("BatchBody"))
+        .body(BodyShape::Json("BatchBody"))
         .answers(&[
             json(200, "BatchAnswer", "A result for each job, in the order of the request; some may be problems."),
             json(201, "BatchAnswer", "`atomic`: all jobs are stored."),
@@ -182,7 +180,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
     )
         .about("Change when a job runs", "The job must be waiting. Payload and attributes change only by a publish with `if_exists=replace`.")
         .parameters(of_job)
-        .body(RequestShape::Json("JobChange"))
+        .body(BodyShape::Json("JobChange"))
         .answers(&[json(200, "ChangedJob", "The job after the change.")])
         .problems(&[DelayAndRunAt, RunAtOutOfRange, JobNotFound, JobRunning, JobDead]),
     operation(
@@ -223,7 +221,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         .about("Show the payload of a job", "The body of the answer is the payload, with its content type.")
         .parameters(of_job)
         .answers(&[json(200, "", "The payload.")
-            .body(AnswerBody::Payload)
+            .body(BodyShape::Payload)
             .headers(&[AnswerHeader::NoSniff, AnswerHeader::Sandbox])])
         .problems(&[JobNotFound]),
     operation(
@@ -243,10 +241,10 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         .parameters(of_result)
         .answers(&[
             json(200, "", "The result, with its content type.")
-                .body(AnswerBody::Payload)
+                .body(BodyShape::Payload)
                 .headers(&[AnswerHeader::JobId, AnswerHeader::NoSniff, AnswerHeader::Sandbox]),
             json(202, "UnfinishedJob", "The job has not ended."),
-            json(204, "", "The job is done, without a result.").body(AnswerBody::Nothing),
+            json(204, "", "The job is done, without a result.").body(BodyShape::Nothing),
         ])
         .problems(&[JobNotFound, JobDead, TooManyWaiting]),
     operation(

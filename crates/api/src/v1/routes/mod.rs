@@ -25,9 +25,7 @@ use crate::http::exchange::Answering;
 use crate::http::metrics::Endpoint;
 use crate::http::request::ApiRequest;
 use handler::Incoming;
-pub(super) use operation::{
-    AnswerBody, AnswerShape, LinkShape, LinkTarget, OperationRow, RequestShape,
-};
+pub(super) use operation::{AnswerShape, BodyShape, LinkShape, LinkTarget, OperationRow};
 
 /// The operations by the tag under which they are shown, with its description.
 pub(super) const TAGS: [(&str, &str, &[OperationRow]); 6] = [

@@ -22,26 +22,16 @@ pub(in crate::v1) struct OperationRow {
     pub(in crate::v1) handler: Handler,
     /// Parameters of the query and headers. Those of the path follow from `path`.
     pub(in crate::v1) parameters: fn() -> Vec<Parameter>,
-    pub(in crate::v1) body: RequestShape,
+    pub(in crate::v1) body: BodyShape,
     pub(in crate::v1) answers: &'static [AnswerShape],
     /// The problems besides those of all operations and of all bodies of this shape.
     pub(in crate::v1) problems: &'static [ProblemCode],
 }
 
-/// The body of a request.
+/// The body of a request or an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::v1) enum RequestShape {
-    /// None; a body that is sent is ignored.
-    Nothing,
-    /// JSON with this schema.
-    Json(&'static str),
-    /// The payload of a job.
-    Payload,
-}
-
-/// The body of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::v1) enum AnswerBody {
+pub(in crate::v1) enum BodyShape {
+    /// None; a body of a request is ignored.
     Nothing,
     /// JSON with this schema.
     Json(&'static str),
@@ -55,7 +45,7 @@ pub(in crate::v1) enum AnswerBody {
 pub(in crate::v1) struct AnswerShape {
     pub(in crate::v1) status: u16,
     pub(in crate::v1) description: &'static str,
-    pub(in crate::v1) body: AnswerBody,
+    pub(in crate::v1) body: BodyShape,
     pub(in crate::v1) headers: &'static [AnswerHeader],
     pub(in crate::v1) links: &'static [LinkShape],
 }
@@ -102,7 +92,7 @@ pub(in crate::v1) const fn operation(
         },
         handler,
         parameters: no_parameters,
-        body: RequestShape::Nothing,
+        body: BodyShape::Nothing,
         answers: &[],
         problems: &[],
     }
@@ -141,7 +131,7 @@ impl OperationRow {
         self
     }
 
-    pub(in crate::v1) const fn body(mut self, body: RequestShape) -> Self {
+    pub(in crate::v1) const fn body(mut self, body: BodyShape) -> Self {
         self.body = body;
         self
     }
@@ -166,14 +156,14 @@ pub(in crate::v1) const fn json(
     AnswerShape {
         status,
         description,
-        body: AnswerBody::Json(schema),
+        body: BodyShape::Json(schema),
         headers: &[],
         links: &[],
     }
 }
 
 impl AnswerShape {
-    pub(in crate::v1) const fn body(mut self, body: AnswerBody) -> Self {
+    pub(in crate::v1) const fn body(mut self, body: BodyShape) -> Self {
         self.body = body;
         self
     }

@@ -8,7 +8,7 @@ use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
 use super::handler::{within_limit, within_share};
 use super::headers::AnswerHeader;
-use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
+use super::operation::{AnswerShape, BodyShape, OperationRow, json, operation};
 use super::parameters::{of_list, of_policy_change};
 use crate::v1::{policy, queues};
 
@@ -85,7 +85,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             "Fields that are absent have their defaults. Effective in all servers within a second.",
         )
         .parameters(of_policy_change)
-        .body(RequestShape::Json("PolicyChange"))
+        .body(BodyShape::Json("PolicyChange"))
         .answers(&[policy("The new policy.")])
         .problems(&[NamespaceFull, VersionMismatch]),
     operation(
@@ -100,7 +100,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             "Fields that are absent stay as they are. Effective in all servers within a second.",
         )
         .parameters(of_policy_change)
-        .body(RequestShape::Json("PolicyChange"))
+        .body(BodyShape::Json("PolicyChange"))
         .answers(&[policy("The new policy.")])
         .problems(&[NamespaceFull, PolicyUnreadable, VersionMismatch]),
     operation(
@@ -114,7 +114,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             "Delete the jobs of a queue",
             "Deletes all jobs in one state: those that were in the queue when the call began.",
         )
-        .body(RequestShape::Json("PurgeBody"))
+        .body(BodyShape::Json("PurgeBody"))
         .answers(&[json(200, "PurgeAnswer", "How many jobs were deleted.")]),
     operation(
         Post,
@@ -127,6 +127,6 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             "Bring dead jobs back",
             "The oldest dead jobs of the queue are ready again, with all their attempts; with `rate_per_second` at evenly spaced times.",
         )
-        .body(RequestShape::Json("Respawn"))
+        .body(BodyShape::Json("Respawn"))
         .answers(&[json(200, "RespawnAnswer", "How many jobs came back.")]),
 ];

@@ -8,7 +8,7 @@ use utoipa::openapi::HttpMethod::{Delete, Get, Put};
 
 use super::handler::{within_limit, within_share};
 use super::headers::AnswerHeader;
-use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
+use super::operation::{AnswerShape, BodyShape, OperationRow, json, operation};
 use super::parameters::{of_list, of_relay_change};
 use crate::v1::relays;
 
@@ -55,7 +55,7 @@ pub(super) const OPERATIONS: [OperationRow; 4] = [
             "Fields that are absent have their defaults; secrets that are absent stay, if the kind and the URL of their end stay.",
         )
         .parameters(of_relay_change)
-        .body(RequestShape::Json("RelayConfig"))
+        .body(BodyShape::Json("RelayConfig"))
         .answers(&[relay(200, "The relay, replaced."), relay(201, "The relay, created.")])
         .problems(&[NamespaceFull, VersionMismatch]),
     operation(

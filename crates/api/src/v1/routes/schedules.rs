@@ -9,7 +9,7 @@ use utoipa::openapi::HttpMethod::{Delete, Get, Put};
 
 use super::handler::{within_limit, within_share};
 use super::headers::AnswerHeader;
-use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
+use super::operation::{AnswerShape, BodyShape, OperationRow, json, operation};
 use super::parameters::{of_list, of_next_runs, of_schedule_change};
 use crate::v1::schedules;
 
@@ -58,7 +58,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
              tick is the first one from now on.",
         )
         .parameters(of_schedule_change)
-        .body(RequestShape::Json("Schedule"))
+        .body(BodyShape::Json("Schedule"))
         .answers(&[
             schedule(200, "The schedule, replaced."),
             schedule(201, "The schedule, created."),

@@ -8,9 +8,7 @@ use utoipa::openapi::HttpMethod::{Get, Post};
 
 use super::handler::{answered, within_limit, within_share};
 use super::headers::AnswerHeader;
-use super::operation::{
-    AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
-};
+use super::operation::{BodyShape, LinkShape, LinkTarget, OperationRow, json, operation};
 use super::parameters::of_list;
 use crate::v1::{reserve, settle, workers};
 
@@ -25,7 +23,7 @@ const fn with_the_lease(operation: &'static str) -> LinkShape {
 
 /// The answer without a job in the format `raw`.
 const NO_JOB: super::operation::AnswerShape =
-    json(204, "", "The format `raw`: there was no ready job.").body(AnswerBody::Nothing);
+    json(204, "", "The format `raw`: there was no ready job.").body(BodyShape::Nothing);
 
 pub(super) const OPERATIONS: [OperationRow; 6] = [
     operation(
@@ -59,10 +57,10 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
              delivered again.\n\nWith `\"format\":\"raw\"` the body of the answer is the payload of one job, and the rest is in headers: \
              `Tidegate-…`, and `Job-Attr-NAME` for each attribute. Keys and attributes are percent-encoded UTF-8.",
         )
-        .body(RequestShape::Json("ReserveBody"))
+        .body(BodyShape::Json("ReserveBody"))
         .answers(&[
             json(200, "ReserveAnswer", "The jobs, none if there was no ready job; or one payload (`raw`).")
-                .body(AnswerBody::JsonOrPayload("ReserveAnswer"))
+                .body(BodyShape::JsonOrPayload("ReserveAnswer"))
                 .headers(&[
                     AnswerHeader::JobId,
                     AnswerHeader::Queue,
@@ -92,7 +90,7 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
         within_limit!(settle::ack),
     )
         .about("Acknowledge jobs", "The jobs are done, and deleted unless they are retained. Each may have a result, which is kept with it. It is safe to repeat.")
-        .body(RequestShape::Json("AckBody"))
+        .body(BodyShape::Json("AckBody"))
         .answers(&[json(200, "AckAnswer", "An outcome for each lease, in the order of the request.")])
         .problems(&[PayloadTooLarge, PayloadNotJson]),
     operation(
@@ -103,7 +101,7 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
         within_limit!(settle::fail),
     )
         .about("Report failed attempts", "The jobs are retried as their retry policies say, or dead after their last attempt.")
-        .body(RequestShape::Json("FailBody"))
+        .body(BodyShape::Json("FailBody"))
         .answers(&[json(200, "FailAnswer", "An outcome for each lease, in the order of the request.")]),
     operation(
         Post,
@@ -113,7 +111,7 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
         within_limit!(settle::touch),
     )
         .about("Extend leases", "The worker holds the jobs for longer. A lease never becomes shorter.")
-        .body(RequestShape::Json("TouchBody"))
+        .body(BodyShape::Json("TouchBody"))
         .answers(&[json(200, "TouchAnswer", "An outcome for each lease, in the order of the request.")]),
     operation(
         Post,
@@ -123,6 +121,6 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
         within_limit!(settle::release),
     )
         .about("Give jobs back", "The jobs are ready again, or delayed. This is not a failure, and uses no attempt.")
-        .body(RequestShape::Json("ReleaseBody"))
+        .body(BodyShape::Json("ReleaseBody"))
         .answers(&[json(200, "ReleaseAnswer", "An outcome for each lease, in the order of the request.")]),
 ];
