@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use maud::{Markup, html};
 use tidegate_core::v1::values::Timestamp;
 
-pub(super) use crate::shapes::duration_text as duration;
+pub(super) use crate::duration_text::duration_text as duration;
 
 /// A number with a comma before each three digits.
 pub(super) fn number(value: u64) -> String {

@@ -13,8 +13,8 @@ use tidegate_store::{CancelOutcome, ChangeOutcome, JobReference, PromoteOutcome}
 
 use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
+use super::job_details::details;
 use super::native_request::{NativeRequest, not_found};
-use crate::shapes::{content_type_of, details};
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let queue = request.queue()?;
@@ -49,7 +49,7 @@ pub(super) async fn payload(request: NativeRequest) -> Result<Response<Body>, Na
         let detail = "the job is done; its payload is not kept";
         return Err(NativeError::new(ProblemCode::JobNotFound, detail));
     }
-    bytes_answer(&content_type_of(&found), found.body)
+    bytes_answer(&found.content_type(), found.body)
 }
 
 pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -10,9 +10,9 @@ use tidegate_core::v1::values::CursorText;
 
 use super::answer::json_answer;
 use super::error::NativeError;
+use super::job_details::listed_details;
 use super::native_request::NativeRequest;
 use crate::http::unread;
-use crate::shapes::listed_details;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let queue = request.queue()?;

@@ -5,7 +5,9 @@ mod answer;
 mod batch;
 mod error;
 mod explain;
+mod explanation;
 mod job;
+mod job_details;
 mod job_list;
 mod keys;
 mod lease_text;
@@ -25,5 +27,7 @@ mod table_change;
 mod workers;
 
 pub(crate) use error::over_budget;
+pub(crate) use explanation::{OVERDUE_MS, explain};
+pub(crate) use job_details::{details, listed_details};
 pub(crate) use openapi::document;
 pub(crate) use routes::{handle, is_native};

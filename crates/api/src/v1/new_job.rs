@@ -9,7 +9,7 @@ use tidegate_core::{
 use tidegate_store::{IdempotentRequest, PublishJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::shapes::stored_attributes;
+use tidegate_core::v1::job::stored_attributes;
 
 /// The job that a request publishes.
 pub(super) fn publish_job(

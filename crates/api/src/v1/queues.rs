@@ -5,20 +5,19 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_core::QueueKey;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::{
     DeleteQueueResult, DeletedQueue, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState,
-    QueueListPage, Respawn, RespawnAnswer, RespawnOutcome,
+    QueueListPage, QueueView, Respawn, RespawnAnswer, RespawnOutcome,
 };
-use tidegate_engine::{DeleteQueueOutcome, QueueCursor};
+use tidegate_core::{JobsByState, QueueKey};
+use tidegate_engine::{DeleteQueueOutcome, Pool, QueueCursor};
 use tidegate_store::DueTimes;
 
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::unread;
-use crate::shapes::queue_view;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let query: ListQuery = request.read_query()?;
@@ -105,4 +104,16 @@ pub(super) async fn purge(mut request: NativeRequest) -> Result<Response<Body>, 
         deleted,
     };
     Ok(json_answer(StatusCode::OK, &answer))
+}
+
+/// What is shown of a queue.
+fn queue_view(pool: &Pool, queue: &QueueKey, jobs: JobsByState) -> QueueView {
+    let policy = pool.policy(queue);
+    QueueView {
+        queue: queue.queue.clone(),
+        jobs,
+        paused: pool.is_paused(queue),
+        paused_until: policy.paused_until,
+        closed: policy.closed,
+    }
 }

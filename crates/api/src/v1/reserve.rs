@@ -25,7 +25,6 @@ use crate::http::context::RequestContext;
 use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
 use crate::http::unread;
-use crate::shapes::{attributes_of, content_type_of, key_of, payload_of};
 use crate::spans::{TRACE_PARENT, record_delivery};
 
 /// A reserve whose request was read: what it needs to wait for jobs. A wait may take minutes, so it keeps nothing else.
@@ -225,8 +224,8 @@ fn show(delivery: &Delivery, spans: &[Option<TraceParent>]) -> Vec<u8> {
 }
 
 fn view(queue: &QueueKey, job: &Job, span: Option<TraceParent>) -> LeasedJobView {
-    let content_type = content_type_of(job);
-    let (payload, payload_base64) = payload_of(job).into_fields();
+    let content_type = job.content_type();
+    let (payload, payload_base64) = job.payload().into_fields();
     LeasedJobView {
         id: job.id,
         queue: queue.queue.clone(),
@@ -239,8 +238,8 @@ fn view(queue: &QueueKey, job: &Job, span: Option<TraceParent>) -> LeasedJobView
         losses: job.failures.map_or(0, |it| it.losses.into()),
         run_at: Timestamp::saturating(job.run_at_ms),
         created_at: Timestamp::saturating(job.created_at_ms),
-        key: key_of(job),
-        attributes: attributes_of(job),
+        key: job.key(),
+        attributes: job.client_attributes(),
         traceparent: span.map(|span| span.to_string()),
         content_type,
         payload,
@@ -269,15 +268,16 @@ fn raw(delivery: Delivery, span: Option<TraceParent>) -> Result<Response<Body>, 
             Timestamp::saturating(job.due_at_ms).to_string(),
         ),
         ("tidegate-attempt".to_owned(), job.attempt.to_string()),
-        ("content-type".to_owned(), content_type_of(job).to_string()),
+        ("content-type".to_owned(), job.content_type().to_string()),
         ("x-content-type-options".to_owned(), "nosniff".to_owned()),
         ("content-security-policy".to_owned(), "sandbox".to_owned()),
     ];
     headers.extend(span.map(|span| (TRACE_PARENT.to_owned(), span.to_string())));
     headers.extend(
-        key_of(job).map(|key| ("tidegate-key".to_owned(), header_text(key.as_str()).into())),
+        job.key()
+            .map(|key| ("tidegate-key".to_owned(), header_text(key.as_str()).into())),
     );
-    headers.extend(attributes_of(job).0.iter().map(|(name, value)| {
+    headers.extend(job.client_attributes().0.iter().map(|(name, value)| {
         let name = format!("{}{name}", JobAttributes::HEADER_PREFIX);
         (name, header_text(value).into())
     }));

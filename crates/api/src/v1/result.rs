@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
+use super::job_details::has_result;
 use super::native_request::NativeRequest;
-use crate::shapes::{content_type_of, has_result};
 
 /// The header of an answer that is the result of a job.
 const JOB_ID: &str = "tidegate-job-id";
@@ -145,7 +145,7 @@ impl EndWait {
 /// The answer for a job that is done: its result.
 fn answer_of(job: &Job) -> Result<Response<Body>, NativeError> {
     let mut response = match has_result(job) {
-        true => bytes_answer(&content_type_of(job), job.body.clone())?,
+        true => bytes_answer(&job.content_type(), job.body.clone())?,
         false => {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::NO_CONTENT;

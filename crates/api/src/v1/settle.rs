@@ -18,8 +18,8 @@ use super::answer::json_answer;
 use super::error::NativeError;
 use super::lease_text::{ParsedLease, parse_lease};
 use super::native_request::NativeRequest;
-use crate::shapes::stored_attributes;
 use crate::spans::SettleSpans;
+use tidegate_core::v1::job::stored_attributes;
 
 const NO_LEASE: &str = "this is no lease; send `lease` of the reserve answer";
 

@@ -23,7 +23,7 @@ use super::super::{links, text};
 use super::parts::{reason_text, state_badge};
 use super::queue::{named, trail};
 use crate::config::AccountRole;
-use crate::shapes::{content_type_of, details, explain};
+use crate::v1::{details, explain};
 
 /// How much of a payload is shown, in characters.
 const PAYLOAD_CHARACTERS: usize = 64 * 1024;
@@ -271,7 +271,7 @@ pub(in super::super) async fn payload(visit: Visit, path: JobPath) -> Result<Res
 }
 
 fn payload_block(job: &Job) -> Markup {
-    let content_type = content_type_of(job);
+    let content_type = job.content_type();
     html! {
         p { (content_type.as_str()) ", " (text::bytes(job.body.len() as u64)) }
         @match std::str::from_utf8(&job.body) {

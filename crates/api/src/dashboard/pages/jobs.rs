@@ -19,7 +19,7 @@ use super::list_changes::{ListChanges, note_of};
 use super::parts::job_table;
 use super::queue::{QueuePath, named, show_queue, trail};
 use crate::config::AccountRole;
-use crate::shapes::listed_details;
+use crate::v1::listed_details;
 
 const JOBS_PER_PAGE: usize = 50;
 

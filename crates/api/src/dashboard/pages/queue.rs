@@ -18,7 +18,7 @@ use super::super::visit::{Visit, queue_key};
 use super::super::{links, text};
 use super::parts::{charts, tiles};
 use crate::config::AccountRole;
-use crate::shapes::{OVERDUE_MS, explain};
+use crate::v1::{OVERDUE_MS, explain};
 
 /// Hints that one call reads to find the first job.
 const HINTS_PER_CALL: usize = 50;

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::v1::values::{ContentType, JobAttributes, JobKey, JobPayload};
-use tidegate_core::{Attributes, CONTENT_TYPE_ATTRIBUTE, Job, KEY_ATTRIBUTE};
+use crate::v1::values::{ContentType, JobAttributes, JobKey, JobPayload};
+use crate::{Attributes, CONTENT_TYPE_ATTRIBUTE, Job, KEY_ATTRIBUTE};
 
 /// What is stored for `application/json`: most jobs have it, and it would take 15 bytes more. It is no content type.
 const JSON_TYPE: &str = "j";
 
 /// The attributes that are stored for a job. The content type of bytes is left out.
-pub(crate) fn stored_attributes(
+#[must_use]
+pub fn stored_attributes(
     attributes: JobAttributes,
     content_type: &ContentType,
     key: Option<&JobKey>,
@@ -29,36 +30,40 @@ pub(crate) fn stored_attributes(
     stored
 }
 
-/// The key of a job.
-pub(crate) fn key_of(job: &Job) -> Option<JobKey> {
-    job.attribute(KEY_ATTRIBUTE)?.parse().ok()
-}
-
-/// The content type of a job; that of bytes if it was published on another wire.
-pub(crate) fn content_type_of(job: &Job) -> ContentType {
-    let Some(text) = job.attribute(CONTENT_TYPE_ATTRIBUTE) else {
-        return ContentType::BYTES;
-    };
-    match text {
-        JSON_TYPE => ContentType::JSON,
-        text => text.parse().unwrap_or(ContentType::BYTES),
+impl Job {
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> Option<JobKey> {
+        self.attribute(KEY_ATTRIBUTE)?.parse().ok()
     }
-}
 
-/// The attributes that clients have given to a job.
-pub(crate) fn attributes_of(job: &Job) -> JobAttributes {
-    let own = job
-        .attributes
-        .iter()
-        .filter(|(name, _)| !name.starts_with(':'));
-    JobAttributes(own.cloned().collect::<BTreeMap<_, _>>())
-}
+    /// The content type of the payload; bytes if the job was published on another wire.
+    #[must_use]
+    pub fn content_type(&self) -> ContentType {
+        let Some(text) = self.attribute(CONTENT_TYPE_ATTRIBUTE) else {
+            return ContentType::BYTES;
+        };
+        match text {
+            JSON_TYPE => ContentType::JSON,
+            text => text.parse().unwrap_or(ContentType::BYTES),
+        }
+    }
 
-/// The payload of a job with its content type.
-pub(crate) fn payload_of(job: &Job) -> JobPayload {
-    JobPayload {
-        bytes: job.body.to_vec(),
-        content_type: content_type_of(job),
+    /// The attributes that clients have given to the job.
+    #[must_use]
+    pub fn client_attributes(&self) -> JobAttributes {
+        let attributes = self.attributes.iter();
+        let given = attributes.filter(|(name, _)| !name.starts_with(':'));
+        JobAttributes(given.cloned().collect::<BTreeMap<_, _>>())
+    }
+
+    /// The payload with its content type.
+    #[must_use]
+    pub fn payload(&self) -> JobPayload {
+        JobPayload {
+            bytes: self.body.to_vec(),
+            content_type: self.content_type(),
+        }
     }
 }
 

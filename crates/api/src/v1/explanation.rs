@@ -6,9 +6,8 @@ use tidegate_core::{Job, JobState, Policy, QueueKey};
 use tidegate_engine::{EngineError, JobHolder, Pool};
 use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
 
-use super::content::key_of;
-use super::duration::duration_text;
-use super::job::reason_of;
+use super::job_details::reason_of;
+use crate::duration_text::duration_text;
 
 /// How late a timer is before it counts as overdue, in ms.
 pub(crate) const OVERDUE_MS: u64 = 1000;
@@ -56,7 +55,7 @@ pub(crate) async fn explain(
     Ok(Some(JobExplanation {
         id: job.id,
         queue: queue.queue.clone(),
-        key: key_of(job),
+        key: job.key(),
         state: job.state,
         cause,
         summary: situation.summary(cause),

@@ -6,8 +6,6 @@ use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_engine::Pool;
 use tidegate_store::{FailureEffect, ListedJob, LoggedFailure};
 
-use super::content::{attributes_of, content_type_of, key_of};
-
 /// What is shown of a job.
 pub(crate) fn details(
     queue: &QueueKey,
@@ -24,7 +22,7 @@ pub(crate) fn details(
     JobDetails {
         id: job.id,
         queue: queue.queue.clone(),
-        key: key_of(job),
+        key: job.key(),
         state: job.state,
         created_at: Timestamp::saturating(job.created_at_ms),
         run_at: (!matches!(job.state, JobState::Leased | JobState::Done))
@@ -35,9 +33,9 @@ pub(crate) fn details(
         failures: counts.failures.into(),
         losses: counts.losses.into(),
         max_attempts,
-        attributes: attributes_of(job),
+        attributes: job.client_attributes(),
         // The payload of a job that is done is not kept.
-        content_type: (!is_done).then(|| content_type_of(job)),
+        content_type: (!is_done).then(|| job.content_type()),
         payload_bytes: if is_done { 0 } else { job.body.len() as u64 },
         result_bytes: (is_done && has_result(job)).then_some(job.body.len() as u64),
         reason: (job.state == JobState::Dead).then(|| reason_of(job, failures)),
