@@ -43,13 +43,13 @@ impl FarApi {
     /// The daemon does not start.
     pub async fn start(stack: &Stack, command_timeout: &str) -> Self {
         let way = FaultProxy::start(stack.redis.address(), seed()).await;
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
         let config = folder.path().join("api.toml");
         let pool = format!(
             "[pool.default]\nurl = \"redis://{}\"\ncommand_timeout = \"{command_timeout}\"\n",
             way.address()
         );
-        std::fs::write(&config, pool).unwrap();
+        std::fs::write(&config, pool).expect("the settings are written");
         let arguments = ["--config".to_owned(), config.display().to_string()];
         let api = Daemon::start(DaemonProgram::Api, "far", &arguments, folder.path()).await;
         Self {

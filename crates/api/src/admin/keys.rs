@@ -46,11 +46,18 @@ struct AdminKeyView<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<&'a str>,
+    #[serde(flatten)]
+    grant: GrantView<'a>,
+    description: &'a str,
+    created_at_ms: u64,
+}
+
+/// What the holder of a key may do.
+#[derive(Serialize)]
+struct GrantView<'a> {
     namespace: &'a str,
     pool: &'a str,
     scopes: Vec<&'static str>,
-    description: &'a str,
-    created_at_ms: u64,
     expires_at_ms: Option<u64>,
 }
 
@@ -79,12 +86,14 @@ impl<'a> AdminKeyView<'a> {
         Self {
             id,
             secret: None,
-            namespace: stored.namespaces.as_str(),
-            pool: &stored.pool,
-            scopes: stored.scopes.iter().map(Scope::name).collect(),
+            grant: GrantView {
+                namespace: stored.namespaces.as_str(),
+                pool: &stored.pool,
+                scopes: stored.scopes.iter().map(Scope::name).collect(),
+                expires_at_ms: stored.expires_at_ms,
+            },
             description: &stored.description,
             created_at_ms: stored.created_at_ms,
-            expires_at_ms: stored.expires_at_ms,
         }
     }
 }

@@ -136,7 +136,7 @@ mod tests {
         let body = read(&json!({"delay": "5m"})).unwrap();
         assert_eq!(body.due(), Some(DueTime::After("5m".parse().unwrap())));
         assert_eq!(body.start_within, FieldChange::Keep);
-        assert_eq!(serde_json::to_value(&body).unwrap(), json!({"delay": "5m"}));
+        assert_eq!(serde_json::to_value(body).unwrap(), json!({"delay": "5m"}));
         let at = read(&json!({"run_at": "2026-11-21T12:30:00Z", "start_within": "1h"})).unwrap();
         assert_eq!(
             at.due(),
@@ -148,7 +148,7 @@ mod tests {
             (None, &FieldChange::Reset)
         );
         assert_eq!(
-            serde_json::to_value(&never).unwrap(),
+            serde_json::to_value(never).unwrap(),
             json!({"start_within": null})
         );
     }
