@@ -31,6 +31,7 @@ impl Durability {
         fsync: true,
     };
 
+    #[cfg(feature = "openapi")]
     pub(crate) const TEXT_BYTES_MAX: usize = "fsync+replica:255".len();
 
     /// Whether there is nothing to wait for.

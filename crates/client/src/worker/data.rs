@@ -65,7 +65,7 @@ pub struct RequiredData {
     name: &'static str,
 }
 
-/// An argument of a handler behind the task: a [`Job`](crate::Job), [`Data`], or the token of [`Job::cancelled`](crate::Job::cancelled).
+/// An argument of a handler behind the task: a [`Job`], [`Data`], or the token of [`Job::cancelled`](crate::Job::cancelled).
 pub trait FromJob: Sized + Send + 'static {
     /// Takes the argument from the job.
     ///

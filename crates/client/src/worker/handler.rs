@@ -30,7 +30,7 @@ pub trait Handler<Arguments>: Send + Sync + 'static {
     fn required_data() -> Vec<RequiredData>;
 }
 
-/// An async function with a [`Job`](crate::Job) and up to three other arguments, each a [`FromJob`], that returns
+/// An async function with a [`Job`] and up to three other arguments, each a [`FromJob`], that returns
 /// `Result<R, Fail>`, with `R` being `()`, `Vec<u8>` or [`JobReply`].
 pub trait RawHandler<Arguments>: Send + Sync + 'static {
     /// Runs the function.

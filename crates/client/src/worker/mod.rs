@@ -105,7 +105,7 @@ impl Worker {
     }
 
     /// Handles the tasks of a type: `async fn(task: T, …) -> Result<T::Reply, Fail>`. Up to three other arguments are
-    /// [`Job`](crate::Job), [`Data`] or a `CancellationToken`.
+    /// [`Job`], [`Data`] or a `CancellationToken`.
     pub fn handle<A, H: Handler<A>>(self, handler: H) -> Self {
         self.add(H::Task::QUEUE, handler::typed(handler), H::required_data())
     }
