@@ -15,6 +15,7 @@ use super::items::{
 };
 use crate::pool::Pool;
 use crate::publish::backlog::BacklogPermit;
+use crate::publish::lane::JobsOfQueue;
 use crate::publish::size::PublishSize;
 
 /// The most calls of [`SinglePublish`] in flight for a queue at each server.
@@ -52,10 +53,13 @@ impl Verb for BatchedPublish {
         }
         let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
-        let published = pool
-            .publisher
-            .publish(queue, lane, &jobs, None, None)
-            .await?;
+        let jobs = JobsOfQueue {
+            queue,
+            jobs: &jobs,
+            replaces: None,
+            max_jobs: None,
+        };
+        let published = pool.publisher.publish(lane, jobs).await?;
         let LanePublish::Stored(PublishedJobs { ids, receipt }) = published else {
             return Ok(vec![Ok(published); counts.len()]);
         };
@@ -99,11 +103,13 @@ impl Verb for SinglePublish {
         let max_jobs = pool.policies.max_jobs(queue);
         let mut outcomes = Vec::with_capacity(items.len());
         for item in items {
-            let jobs = &item.new.jobs;
-            let publishing =
-                pool.publisher
-                    .publish(queue, item.lane, jobs, item.replaces, max_jobs);
-            outcomes.push(publishing.await?);
+            let jobs = JobsOfQueue {
+                queue,
+                jobs: &item.new.jobs,
+                replaces: item.replaces,
+                max_jobs,
+            };
+            outcomes.push(pool.publisher.publish(item.lane, jobs).await?);
         }
         Ok(outcomes)
     }

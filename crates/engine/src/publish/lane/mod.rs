@@ -24,6 +24,17 @@ pub(crate) struct LanePublisher {
     overdue: OverdueServers,
 }
 
+/// Jobs that are stored together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JobsOfQueue<'a> {
+    pub(crate) queue: &'a QueueKey,
+    pub(crate) jobs: &'a [NewJob],
+    /// The job that they replace, if it is in the lane that stores them. Only its lane and lane 0 are tried.
+    pub(crate) replaces: Option<JobId>,
+    /// How many jobs the queue may have. No lane gets more than its share: the first open lane with room gets the jobs.
+    pub(crate) max_jobs: Option<u64>,
+}
+
 impl LanePublisher {
     pub(crate) fn new(store: Store, lanes: Arc<LaneTable>) -> Self {
         Self {
@@ -48,33 +59,26 @@ impl LanePublisher {
     }
 
     /// Stores jobs in a lane; in another one if its server is down, overdue or refuses writes; in lane 0 if the lane is
-    /// closed. With `replaces`, only this lane and lane 0 are tried, and the job is replaced only if it is in the lane
-    /// that stores the jobs. With `max_jobs`, no lane gets more jobs than its share of them: the first open lane with
-    /// room for the jobs gets them. The outcome is never [`LanePublish::LaneClosed`].
+    /// closed. The outcome is never [`LanePublish::LaneClosed`].
     ///
     /// # Errors
     /// The store failed. The jobs may be stored.
     pub(crate) async fn publish(
         &self,
-        queue: &QueueKey,
         lane: u16,
-        jobs: &[NewJob],
-        replaces: Option<JobId>,
-        max_jobs: Option<u64>,
+        jobs: JobsOfQueue<'_>,
     ) -> Result<LanePublish, StoreError> {
-        if replaces.is_some() {
-            return self
-                .publish_from(queue, lane, jobs, replaces, max_jobs)
-                .await;
+        if jobs.replaces.is_some() {
+            return self.publish_from(lane, jobs).await;
         }
-        let first = self.publish_where_up(queue, lane, jobs, max_jobs).await?;
+        let first = self.publish_where_up(lane, jobs).await?;
         let LanePublish::QueueFull { mut room } = first else {
             return Ok(first);
         };
         // Only a queue with several lanes has others.
-        let open = self.lanes.open(queue);
+        let open = self.lanes.open(jobs.queue);
         for other in (1..open).map(|step| (lane % open + step) % open) {
-            match self.publish_from(queue, other, jobs, None, max_jobs).await {
+            match self.publish_from(other, jobs).await {
                 Ok(LanePublish::QueueFull { room: here }) => room = room.max(here),
                 // The jobs were not stored before, so a refusal by this server is no reason to fail.
                 Err(error) if is_refused_write(&error) => {}
@@ -87,16 +91,15 @@ impl LanePublisher {
     /// Stores jobs in a lane; in another one if its server is down, overdue or refuses writes.
     async fn publish_where_up(
         &self,
-        queue: &QueueKey,
         lane: u16,
-        jobs: &[NewJob],
-        max_jobs: Option<u64>,
+        jobs: JobsOfQueue<'_>,
     ) -> Result<LanePublish, StoreError> {
+        let queue = jobs.queue;
         let open = self.lanes.open(queue);
         let mut lane = self.usable_lane(queue, lane, open);
         // Bounded, since servers may accept and refuse writes in turn.
         for _ in 1..open {
-            match self.publish_from(queue, lane, jobs, None, max_jobs).await {
+            match self.publish_from(lane, jobs).await {
                 Err(error) if is_refused_write(&error) => {
                     let other = self.usable_lane(queue, lane, open);
                     if other == lane {
@@ -107,26 +110,21 @@ impl LanePublisher {
                 published => return published,
             }
         }
-        self.publish_from(queue, lane, jobs, None, max_jobs).await
+        self.publish_from(lane, jobs).await
     }
 
     /// Stores jobs in a lane, or in lane 0 if the lane is closed.
     async fn publish_from(
         &self,
-        queue: &QueueKey,
         lane: u16,
-        jobs: &[NewJob],
-        replaces: Option<JobId>,
-        max_jobs: Option<u64>,
+        jobs: JobsOfQueue<'_>,
     ) -> Result<LanePublish, StoreError> {
-        match self
-            .publish_in(queue, lane, jobs, replaces, max_jobs)
-            .await?
-        {
+        let queue = jobs.queue;
+        match self.publish_in(lane, jobs).await? {
             LanePublish::LaneClosed => self.lanes.refused(queue, lane),
             outcome => return Ok(outcome),
         }
-        match self.publish_in(queue, 0, jobs, replaces, max_jobs).await? {
+        match self.publish_in(0, jobs).await? {
             LanePublish::LaneClosed => {
                 Err(StoreError::Corrupt(format!("lane 0 of {queue} is closed")))
             }
@@ -136,12 +134,15 @@ impl LanePublisher {
 
     async fn publish_in(
         &self,
-        queue: &QueueKey,
         lane: u16,
-        jobs: &[NewJob],
-        replaces: Option<JobId>,
-        max_jobs: Option<u64>,
+        jobs: JobsOfQueue<'_>,
     ) -> Result<LanePublish, StoreError> {
+        let JobsOfQueue {
+            queue,
+            jobs,
+            replaces,
+            max_jobs,
+        } = jobs;
         let store = &self.store;
         let share = self.lanes.share_of(queue, lane, max_jobs);
         let publish = store.try_publish(queue.lane(lane), jobs, replaces, share);

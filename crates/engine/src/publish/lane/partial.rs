@@ -3,7 +3,7 @@
 use tidegate_core::{NewJob, QueueKey};
 use tidegate_store::{LanePublish, PublishedJobs, StoreError};
 
-use super::LanePublisher;
+use super::{JobsOfQueue, LanePublisher};
 
 impl LanePublisher {
     /// Stores the jobs of items, each item as a whole or not at all, and returns the outcome of each. If there is no room
@@ -24,8 +24,13 @@ impl LanePublisher {
         // Each call stores items, or chooses fewer of them for the next one.
         while !chosen.is_empty() {
             let jobs: Vec<NewJob> = chosen.iter().flat_map(|at| items[*at].clone()).collect();
-            let published = self.publish(queue, lane, &jobs, None, Some(max_jobs));
-            match published.await {
+            let jobs = JobsOfQueue {
+                queue,
+                jobs: &jobs,
+                replaces: None,
+                max_jobs: Some(max_jobs),
+            };
+            match self.publish(lane, jobs).await {
                 Ok(LanePublish::Stored(PublishedJobs { ids, receipt })) => {
                     let mut ids = ids.into_iter();
                     for at in &chosen {
