@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_store::{Relays, Store};
-use tokio_util::sync::CancellationToken;
 
 use crate::access::api_keys::ApiKeyCache;
 use crate::access::limits::RateLimiter;
-use crate::access::revocation;
 use crate::access::tokens::{TokenCache, TokenForm};
 use crate::consume::waiters::{WaitLimits, Waiters};
 use crate::consume::workers::KnownWorkers;
@@ -125,20 +123,6 @@ impl Engine {
     /// All pools, in the order of their names.
     pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
         self.pools.values()
-    }
-
-    /// Rings the wait queues when they may have jobs, keeps lanes and policies current, stores which workers there are, and ends the waits of consumers
-    /// whose credential was revoked or has expired, until `stop` is cancelled.
-    pub async fn follow(&self, stop: CancellationToken) {
-        let pool_of = |pool: &str| self.pool(pool).cloned();
-        let following = stop
-            .clone()
-            .run_until_cancelled_owned(self.workers.follow(pool_of));
-        tokio::join!(
-            self.waiters.wake(stop.clone()),
-            revocation::end_revoked_waits(self, stop),
-            following
-        );
     }
 }
 

@@ -1,10 +1,6 @@
 //! What one namespace may create.
 
-use std::sync::PoisonError;
-
 use serde::Deserialize;
-
-use crate::store::Store;
 
 /// The most that one namespace may have of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -34,28 +30,10 @@ impl NamespaceLimits {
 
     /// The most queues of a namespace in one bucket. Queues are spread at random: at `queues` of them, a bucket with four
     /// standard deviations more than the mean is unlikely. One bucket has them all: its limit is exact.
-    fn queues_in_bucket(self, buckets: u32) -> u64 {
+    pub(crate) fn queues_in_bucket(self, buckets: u32) -> u64 {
         let mean = f64::from(self.queues) / f64::from(buckets);
         let elsewhere = 1.0 - 1.0 / f64::from(buckets);
         (mean + 4.0 * (mean * elsewhere).sqrt() + 4.0 * elsewhere).ceil() as u64
-    }
-}
-
-impl Store {
-    /// Sets the limits for all later calls of this process.
-    pub fn set_namespace_limits(&self, limits: NamespaceLimits) {
-        let current = self.inner.namespace_limits.write();
-        *current.unwrap_or_else(PoisonError::into_inner) = limits;
-    }
-
-    pub(crate) fn namespace_limits(&self) -> NamespaceLimits {
-        let limits = self.inner.namespace_limits.read();
-        *limits.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The argument `max_queues` of scripts that publish.
-    pub(crate) fn max_queues(&self) -> u64 {
-        self.namespace_limits().queues_in_bucket(self.buckets())
     }
 }
 

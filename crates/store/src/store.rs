@@ -1,7 +1,7 @@
 //! The handle of a deployment. All verbs are its methods.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tidegate_core::keys::{BucketKeys, DeploymentKeys};
 use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
@@ -33,6 +33,22 @@ pub(crate) struct StoreInner {
 }
 
 impl Store {
+    /// Sets the limits for all later calls of this process.
+    pub fn set_namespace_limits(&self, limits: NamespaceLimits) {
+        let current = self.inner.namespace_limits.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    pub(crate) fn namespace_limits(&self) -> NamespaceLimits {
+        let limits = self.inner.namespace_limits.read();
+        *limits.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The argument `max_queues` of scripts that publish.
+    pub(crate) fn max_queues(&self) -> u64 {
+        self.namespace_limits().queues_in_bucket(self.buckets())
+    }
+
     /// The same store with a fixed clock, for tests of the scripts: calls are executed as at `now_ms`. Connections are
     /// shared.
     #[must_use]

@@ -35,6 +35,13 @@ impl Default for WheelBuilder<Memory> {
     }
 }
 
+impl Wheel<Memory> {
+    /// Returns the default settings.
+    pub fn builder() -> WheelBuilder<Memory> {
+        WheelBuilder::default()
+    }
+}
+
 impl<P: Persistence> WheelBuilder<P> {
     /// The resolution: a task starts up to one tick late, never early. 1 ms to 1 min, 10 ms by default.
     pub const fn tick(mut self, tick: Duration) -> Self {

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant, SystemTime};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use crate::builder::WheelBuilder;
 use crate::error::{ScheduleError, StartError};
 use crate::executors::Executors;
 use crate::persistence::{Memory, Persistence, SavedTask};
@@ -22,7 +21,7 @@ const TASK_BYTES_MAX: usize = 16 << 20;
 /// Runs tasks at their times, inside this process. Clones are handles of the same wheel.
 ///
 /// A thread of its own watches the time, so neither slow tasks nor a blocked runtime delay the clock; due tasks wait for one of
-/// [`concurrency`](WheelBuilder::concurrency) places. Without [`shutdown`](Self::shutdown) the clock stops when the last handle
+/// [`concurrency`](crate::WheelBuilder::concurrency) places. Without [`shutdown`](Self::shutdown) the clock stops when the last handle
 /// is dropped.
 ///
 /// ```
@@ -78,13 +77,6 @@ impl<P: Persistence> Clone for Wheel<P> {
 impl<P: Persistence> Drop for RunningWheel<P> {
     fn drop(&mut self) {
         self.timers.stop();
-    }
-}
-
-impl Wheel<Memory> {
-    /// Returns the default settings.
-    pub fn builder() -> WheelBuilder<Memory> {
-        WheelBuilder::default()
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Deployment;
+use crate::deployment::Deployment;
 
 /// The bound is this many times the lateness of the latest job in the baseline run.
 const TIMES: f64 = 10.0;

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Deployment, LEASE_MS};
+use crate::deployment::{Deployment, LEASE_MS};
 
 /// A kind of fault.
 #[derive(

@@ -17,6 +17,7 @@
 
 mod audit;
 mod baseline;
+pub mod deployment;
 mod drain;
 pub mod fault;
 pub mod history;

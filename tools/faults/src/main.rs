@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use tidegate_faults::plan::Deployment;
+use tidegate_faults::deployment::Deployment;
 use tidegate_faults::report::{RunReport, RunSummary, read, summary, write_summary};
 use tidegate_faults::{Class, Plan, PlanOptions, RunProgress, baseline, measure_baseline, run};
 use tidegate_testkit::RedisOptions;

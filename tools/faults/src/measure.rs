@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::baseline::Baseline;
+use crate::deployment::Deployment;
 use crate::oracle::judge;
-use crate::plan::{Deployment, Plan, PlanOptions};
+use crate::plan::{Plan, PlanOptions};
 use crate::report::RunReport;
 use crate::run::{ALONE, execute};
 

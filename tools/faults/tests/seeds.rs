@@ -1,8 +1,8 @@
 //! Short fault runs: six runs that inject each class of fault once. They also test the harness. They run beside each
 //! other and so do not judge lateness; long runs do (`cargo xtask faults`), and the suite `timing` of `tests`.
 
+use tidegate_faults::deployment::Deployment;
 use tidegate_faults::fault::PlannedFault;
-use tidegate_faults::plan::Deployment;
 use tidegate_faults::report::read;
 use tidegate_faults::{Baseline, Class, Plan, PlanOptions, run};
 use tidegate_testkit::print_figure;

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use tidegate_local_program::{ProgramProcess, log_tail};
 
 use crate::error::LocalBrokerError;
-use crate::obtain::{BrokerKind, BrokerProgram};
+use crate::kind::BrokerKind;
+use crate::obtain::BrokerProgram;
 use crate::ports::BrokerPorts;
 use crate::tls::BrokerCertificate;
 use crate::{kafka, nats, rabbitmq};

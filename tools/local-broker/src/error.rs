@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tidegate_local_program::ObtainError;
 
-use crate::obtain::BrokerKind;
+use crate::kind::BrokerKind;
 
 /// A broker could not be obtained or run.
 #[derive(Debug, thiserror::Error)]

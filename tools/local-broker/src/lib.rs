@@ -12,6 +12,7 @@ mod broker;
 mod error;
 mod kafka;
 mod kafka_wire;
+mod kind;
 mod nats;
 mod obtain;
 mod ports;
@@ -20,5 +21,6 @@ mod tls;
 
 pub use broker::LocalBroker;
 pub use error::LocalBrokerError;
-pub use obtain::{BrokerKind, BrokerProgram, obtain, workspace_cache};
+pub use kind::BrokerKind;
+pub use obtain::{BrokerProgram, obtain, workspace_cache};
 pub use tls::BrokerCertificate;

@@ -1,4 +1,4 @@
-//! Dependencies between the modules of a package: at most two files may depend on each other circularly.
+//! Dependencies between the modules of a package: no files depend on each other in a circle, except a module and its parent.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,6 @@ use syn::{Attribute, Item, ItemUse, Meta, Token, UseTree, Visibility};
 
 use super::finding::TidyFinding;
 use super::tree::{SourceFile, SourceTree};
-
-/// Two files may depend on each other, for example a type and its parts.
-const CIRCLE_MAX: usize = 2;
 
 /// The path of a module from the root of its package. It is empty for the root.
 type Module = Vec<String>;
@@ -45,7 +42,7 @@ fn check_package(tree: &SourceTree, sources: &str) -> Vec<TidyFinding> {
         }
     }
     for circle in tarjan_scc(&graph) {
-        if circle.len() > CIRCLE_MAX {
+        if circle.len() > 1 && !is_family(&circle, &modules) {
             let mut paths: Vec<&str> = circle.iter().map(|it| &*files[modules[*it]].path).collect();
             paths.sort_unstable();
             let names = paths.join(", ");
@@ -54,6 +51,20 @@ fn check_package(tree: &SourceTree, sources: &str) -> Vec<TidyFinding> {
         }
     }
     findings
+}
+
+/// Whether these are a module and its parent: for example a type, and methods of it in a file of their own.
+fn is_family(circle: &[usize], modules: &[&Module]) -> bool {
+    let [one, other] = circle else {
+        return false;
+    };
+    let (one, other) = (modules[*one], modules[*other]);
+    let is_parent = |parent: &Module, child: &Module| {
+        child
+            .split_last()
+            .is_some_and(|(_, rest)| rest == parent.as_slice())
+    };
+    is_parent(one, other) || is_parent(other, one)
 }
 
 /// Whether this is `main.rs` beside `lib.rs`: a package of its own, which uses the library from outside.
@@ -199,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circular_dependency_of_four_files_is_found_and_one_of_two_is_not() {
+    fn a_circular_dependency_is_found_and_one_with_the_parent_is_not() {
         let a = ("crates/a/src/a.rs", "use crate::b::{self, B};");
         let b = ("crates/a/src/b.rs", "fn f() -> super::c::C { todo!() }");
         let c = ("crates/a/src/c/mod.rs", "mod d;\nuse d::D;");
@@ -211,7 +222,9 @@ mod tests {
             [format!("crates/a/src/a.rs:1: {message}")]
         );
         let back = ("crates/a/src/b.rs", "use crate::a::A;");
-        assert_eq!(found(&[a, back, c]), [""; 0]);
+        assert_eq!(found(&[a, back, c]).len(), 1);
+        let child = ("crates/a/src/c/d.rs", "use super::C;");
+        assert_eq!(found(&[c, child]), [""; 0]);
     }
 
     #[test]

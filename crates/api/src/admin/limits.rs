@@ -124,5 +124,87 @@ fn holder(app: &App, namespace: &str, token: &str) -> Result<LimitHolder, AdminE
 async fn read_limit(app: &App, body: Body) -> Result<RateLimit, AdminError> {
     let body = app.job_body.up_to(BODY_BYTES_MAX).read(body).await;
     let body = body.map_err(|_| AdminError::BodyUnreadable)?;
-    LimitBody::read(&body.bytes)
+    parse_limit(&body.bytes)
+}
+
+fn parse_limit(body: &[u8]) -> Result<RateLimit, AdminError> {
+    let limiter: LimitBody = json::parse_object(body).map_err(|_| AdminError::NotALimit)?;
+    check_limit(limiter)
+}
+
+/// Checks the values. The order of the checks decides which error is answered.
+fn check_limit(limiter: LimitBody) -> Result<RateLimit, AdminError> {
+    if limiter.read == 0 && limiter.write == 0 {
+        return Err(AdminError::LimitsNothing(limiter));
+    }
+    if limiter.interval == 0 {
+        return Err(AdminError::IntervalZero);
+    }
+    if limiter.interval < 0 {
+        return Err(AdminError::IntervalNegative);
+    }
+    if limiter.read <= 0 && limiter.write <= 0 {
+        return Err(AdminError::LimitsNegative);
+    }
+    let interval_seconds =
+        u32::try_from(limiter.interval).map_err(|_| AdminError::IntervalTooLong)?;
+    Ok(RateLimit {
+        read: limiter.read,
+        write: limiter.write,
+        interval_seconds,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn expect(body: &str, outcome: Result<(i64, i64, u32), AdminError>) {
+        let outcome = outcome.map(|(read, write, interval_seconds)| RateLimit {
+            read,
+            write,
+            interval_seconds,
+        });
+        assert_eq!(parse_limit(body.as_bytes()), outcome, "{body}");
+    }
+
+    #[test]
+    fn a_limit_needs_an_interval_and_a_positive_side() {
+        expect(r#"{"read":1,"write":2,"interval":3}"#, Ok((1, 2, 3)));
+        expect(r#"{"read":1,"interval":3,"more":[]}"#, Ok((1, 0, 3)));
+        expect(r#"{"read":-1,"write":2,"interval":3}"#, Ok((-1, 2, 3)));
+        expect(r#"{"read":-1}"#, Err(AdminError::IntervalZero));
+        let nothing = |interval| {
+            let (read, write) = (0, 0);
+            AdminError::LimitsNothing(LimitBody {
+                read,
+                write,
+                interval,
+            })
+        };
+        expect("{}", Err(nothing(0)));
+        expect(r#"{"interval":-1}"#, Err(nothing(-1)));
+        expect(r#"{"read":1}"#, Err(AdminError::IntervalZero));
+        let negative = r#"{"read":1,"interval":-1}"#;
+        expect(negative, Err(AdminError::IntervalNegative));
+        let alone = r#"{"read":-1,"interval":1}"#;
+        expect(alone, Err(AdminError::LimitsNegative));
+        let long = r#"{"read":1,"interval":4294967296}"#;
+        expect(long, Err(AdminError::IntervalTooLong));
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_of_integers_is_rejected() {
+        for body in [
+            "",
+            "x",
+            "null",
+            "[1,2,3]",
+            r#"{"read":"1"}"#,
+            r#"{"read":1.5}"#,
+        ] {
+            expect(body, Err(AdminError::NotALimit));
+        }
+    }
 }

@@ -118,6 +118,12 @@ impl ApiErrorBody {
     }
 }
 
+impl From<Box<NotDurableBody>> for ApiError {
+    fn from(body: Box<NotDurableBody>) -> Self {
+        Self::LessDurable(body)
+    }
+}
+
 impl ApiError {
     fn status_and_text(&self) -> (StatusCode, ApiErrorBody) {
         let (status, words) = self.status_and_message();

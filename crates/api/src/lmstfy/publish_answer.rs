@@ -6,7 +6,6 @@ use serde::Serialize;
 use tidegate_core::Durability;
 use tidegate_store::DurabilityError;
 
-use super::error::ApiError;
 use super::job_id::WireJobId;
 use crate::http::json;
 
@@ -49,14 +48,10 @@ pub(crate) struct NotDurableBody {
 pub(super) fn answer(
     durability: Result<Durability, DurabilityError>,
     ids: StoredIds,
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Response<Body>, Box<NotDurableBody>> {
     let reached = match durability {
         Ok(reached) => reached,
-        Err(missed) => {
-            return Err(ApiError::LessDurable(
-                NotDurableBody::new(&missed, ids).into(),
-            ));
-        }
+        Err(missed) => return Err(NotDurableBody::new(&missed, ids).into()),
     };
     let msg = "published";
     let answer = json::answer(StatusCode::CREATED, &PublishedBody { ids, msg });

@@ -1,13 +1,9 @@
-//! What handlers get besides their tasks.
+//! The values that all handlers of a worker share.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
-
-use tokio_util::sync::CancellationToken;
-
-use super::job::Job;
 
 /// A value that all handlers of a worker share, such as a pool of connections: [`Worker::data`](crate::Worker::data).
 #[derive(Debug)]
@@ -44,7 +40,7 @@ impl DataMap {
         self.0.insert(TypeId::of::<T>(), Arc::new(value));
     }
 
-    fn get<T: Send + Sync + 'static>(&self) -> Result<Data<T>, MissingData> {
+    pub(super) fn get<T: Send + Sync + 'static>(&self) -> Result<Data<T>, MissingData> {
         let found = self.0.get(&TypeId::of::<T>()).cloned();
         let found = found.and_then(|value| value.downcast::<T>().ok());
         found
@@ -65,42 +61,11 @@ pub struct RequiredData {
     name: &'static str,
 }
 
-/// An argument of a handler behind the task: a [`Job`], [`Data`], or the token of [`Job::cancelled`](crate::Job::cancelled).
-pub trait FromJob: Sized + Send + 'static {
-    /// Takes the argument from the job.
-    ///
-    /// # Errors
-    /// The worker does not have the data. Workers check this when they start.
-    fn from_job(job: &Job) -> Result<Self, MissingData>;
-
-    /// The data that the worker must have.
-    #[must_use]
-    fn required_data() -> Option<RequiredData> {
-        None
-    }
-}
-
-impl FromJob for Job {
-    fn from_job(job: &Job) -> Result<Self, MissingData> {
-        Ok(job.clone())
-    }
-}
-
-impl FromJob for CancellationToken {
-    fn from_job(job: &Job) -> Result<Self, MissingData> {
-        Ok(job.cancelled().clone())
-    }
-}
-
-impl<T: Send + Sync + 'static> FromJob for Data<T> {
-    fn from_job(job: &Job) -> Result<Self, MissingData> {
-        job.data().get()
-    }
-
-    fn required_data() -> Option<RequiredData> {
-        Some(RequiredData {
+impl RequiredData {
+    pub(super) fn of<T: 'static>() -> Self {
+        Self {
             id: TypeId::of::<T>(),
             name: type_name::<T>(),
-        })
+        }
     }
 }

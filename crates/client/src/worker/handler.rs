@@ -6,8 +6,9 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 
-use super::data::{FromJob, RequiredData};
+use super::data::RequiredData;
 use super::fail::{Fail, FailError};
+use super::from_job::FromJob;
 use super::job::Job;
 use super::reply::JobReply;
 use crate::error::BoxError;

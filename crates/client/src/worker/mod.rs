@@ -3,6 +3,7 @@
 mod data;
 mod execution;
 mod fail;
+mod from_job;
 mod handler;
 mod heartbeats;
 mod job;
@@ -30,8 +31,9 @@ use crate::task::Task;
 use data::{DataMap, RequiredData};
 use handler::QueueHandler;
 
-pub use data::{Data, FromJob, MissingData};
+pub use data::{Data, MissingData};
 pub use fail::Fail;
+pub use from_job::FromJob;
 pub use handler::{Handler, RawHandler};
 pub use job::{CancelReason, Job};
 pub use reply::JobReply;

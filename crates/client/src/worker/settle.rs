@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_core::v1::consume::{FailItem, ReleaseBody};
+use tidegate_core::v1::consume::FailItem;
 use tidegate_core::v1::values::{DurationMs, LeaseText};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::fail::{Fail, FailAction};
 use super::leases::HeldLease;
 use super::reply::JobReply;
-use super::settle_call::SettleCalls;
+use super::settle_call::{Expiring, SettleCalls};
 use crate::client::Client;
 
 /// A request is sent when it has so many jobs, or after so long.
@@ -114,9 +114,6 @@ async fn report(client: Client, batch: Vec<EndedRun>) {
     );
 }
 
-/// A part of a request, and until when it is useful.
-pub(super) type Expiring<T> = (T, Instant);
-
 #[derive(Debug, Default)]
 struct SortedEnds {
     done: Vec<Expiring<(LeaseText, JobReply)>>,
@@ -162,9 +159,4 @@ impl SortedEnds {
 /// Longer delays than the server accepts are as long as it accepts.
 fn milliseconds(delay: Duration) -> DurationMs {
     DurationMs::try_from(delay).unwrap_or(DurationMs::MAX)
-}
-
-pub(super) fn release_body(delay: DurationMs, leases: Vec<LeaseText>) -> ReleaseBody {
-    let delay = Some(delay).filter(|delay| *delay != DurationMs::ZERO);
-    ReleaseBody { leases, delay }
 }

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tidegate_core::v1::consume::{AckBody, FailBody, FailItem, Outcome, SettleAnswer, SettleCall};
+use tidegate_core::v1::consume::{
+    AckBody, FailBody, FailItem, Outcome, ReleaseBody, SettleAnswer, SettleCall,
+};
 use tidegate_core::v1::values::{DurationMs, LeaseText};
 
 use super::reply::JobReply;
-use super::settle::{Expiring, release_body};
 use crate::client::Client;
 use crate::error::{Error, RepeatSafety};
 use crate::repeat::RepeatLimits;
@@ -15,6 +16,9 @@ use crate::transport::HttpCall;
 
 const DELAYS: RepeatLimits =
     RepeatLimits::endless(Duration::from_millis(50), Duration::from_secs(1));
+
+/// A part of a request, and until when it is useful.
+pub(super) type Expiring<T> = (T, Instant);
 
 /// Sends the requests of one batch. Each is repeated until the leases of its jobs have expired.
 #[derive(Debug)]
@@ -143,6 +147,11 @@ impl<'a> SettleCalls<'a> {
             tokio::time::sleep(delay.min(left)).await;
         }
     }
+}
+
+fn release_body(delay: DurationMs, leases: Vec<LeaseText>) -> ReleaseBody {
+    let delay = Some(delay).filter(|delay| *delay != DurationMs::ZERO);
+    ReleaseBody { leases, delay }
 }
 
 /// The items, and until when the request with them is useful.

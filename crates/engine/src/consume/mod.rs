@@ -1,5 +1,6 @@
 //! Consuming: waiting for jobs, the verbs for jobs that consumers hold, and the consumers themselves.
 
+mod follow;
 pub(crate) mod job_ends;
 pub(crate) mod result;
 pub(crate) mod settle;

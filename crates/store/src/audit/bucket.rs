@@ -8,9 +8,9 @@ use tokio::time::sleep;
 use super::finding::Inconsistency;
 use super::key_walk::FoundKeys;
 use super::report::{AuditOptions, AuditReport};
-use super::schedules::PlacedSchedule;
 use crate::bodies::UPLOAD_MS;
 use crate::error::StoreError;
+use crate::schedules::ScheduleKey;
 use crate::store::Store;
 use crate::verbs::{CheckOutcome, IDEMPOTENCY_MS_MAX, IndexCheck, JobCheck};
 use crate::waiter_id::REGISTERED_MS_MAX;
@@ -20,6 +20,9 @@ const LEASE_MS_MAX: u64 = 3_600_000;
 
 /// Number of cheap commands per pipeline.
 pub(super) const COMMANDS_PER_CALL: usize = 200;
+
+/// A schedule, and the bucket that has its tick or should have it.
+pub(super) type PlacedSchedule = (u16, ScheduleKey);
 
 /// A bucket that is being audited.
 pub(super) struct BucketAudit<'a> {

@@ -10,7 +10,7 @@ use tidegate_core::Namespace;
 use tidegate_core::keys::{self, BucketKey};
 use tokio::time::sleep;
 
-use super::bucket::BucketAudit;
+use super::bucket::{BucketAudit, PlacedSchedule};
 use super::finding::Inconsistency;
 use super::report::{AuditOptions, AuditReport, RECHECK_PAUSE, RECHECKS};
 use crate::error::StoreError;
@@ -20,9 +20,6 @@ use crate::store::Store;
 /// How long a pump may be about to look at a schedule, in ms: twice the longest pause after a definition that it could not
 /// read.
 const SOON_MS: u64 = 120_000;
-
-/// A schedule, and the bucket that has its tick or should have it.
-pub(super) type PlacedSchedule = (u16, ScheduleKey);
 
 /// What is stored of a schedule.
 struct ScheduleLook {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::open_episode::{MS, OpenEpisode, TAKEOVER};
+use crate::deployment::LEASE_MS;
 use crate::fault::{Class, PlannedFault};
 use crate::history::{Episode, Span, now};
-use crate::plan::LEASE_MS;
 use crate::test_cluster::{DaemonUnderTest, TestCluster};
 
 /// Time limit of a stop: the daemon's drain timeout, and some more.

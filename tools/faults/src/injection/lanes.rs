@@ -7,9 +7,9 @@ use rand::{RngExt, SeedableRng};
 use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
 
 use super::open_episode::{MS, OpenEpisode, RECOVERY, TAKEOVER, repeat_for};
+use crate::deployment::LEASE_MS;
 use crate::fault::PlannedFault;
 use crate::history::{Episode, now};
-use crate::plan::LEASE_MS;
 use crate::test_cluster::{DaemonUnderTest, TestCluster};
 use crate::traffic::LANED;
 

@@ -7,9 +7,9 @@ use tidegate_testkit::fault_proxy::{
 };
 
 use super::open_episode::{MS, OpenEpisode, RECOVERY, SILENCE_NOTICED, repeat_for};
+use crate::deployment::LEASE_MS;
 use crate::fault::PlannedFault;
 use crate::history::Episode;
-use crate::plan::LEASE_MS;
 use crate::test_cluster::{RedisServers, TestCluster};
 
 const CUT_PAUSE: Duration = Duration::from_millis(300);

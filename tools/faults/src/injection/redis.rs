@@ -7,9 +7,9 @@ use tokio::runtime::Handle;
 
 use super::daemons::{POLL_INTERVAL, choose_daemon};
 use super::open_episode::{MS, OpenEpisode, RECOVERY, TAKEOVER, repeat_for};
+use crate::deployment::LEASE_MS;
 use crate::fault::PlannedFault;
 use crate::history::{Episode, Span, now};
-use crate::plan::LEASE_MS;
 use crate::test_cluster::{RedisBackend, RedisServers, TestCluster};
 
 /// `timeout` of Redis. Longer than 2.5 s, since daemons do not check connections that were idle for less.

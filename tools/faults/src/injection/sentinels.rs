@@ -6,9 +6,9 @@ use tidegate_testkit::SentinelGroup;
 use tokio::sync::Mutex;
 
 use super::open_episode::{CALLS_FAIL, DEMOTED, OpenEpisode, RECOVERY, REPLICATION};
+use crate::deployment::Deployment;
 use crate::fault::PlannedFault;
 use crate::history::{Episode, Span};
-use crate::plan::Deployment;
 
 /// Replaces the master: by request, or by killing or pausing it.
 pub(super) async fn fail_over(

@@ -9,9 +9,9 @@ use tidegate_testkit::fault_proxy::{
 use tidegate_testkit::{ClusterGroup, RedisControl};
 
 use super::open_episode::{CALLS_FAIL, MS, OpenEpisode, RECOVERY, TAKEOVER};
+use crate::deployment::LEASE_MS;
 use crate::fault::PlannedFault;
 use crate::history::Episode;
-use crate::plan::LEASE_MS;
 use crate::test_cluster::{BUCKETS, POOL, RedisServers, TestCluster};
 use crate::traffic::{LANED, LIMITED_QUEUE, all_queues};
 

@@ -45,7 +45,9 @@ impl<'a> Excuses<'a> {
             reservations: UnobservedReservations::default(),
             requests: RequestSpans::from_history(history),
         };
-        windows.reservations = UnobservedReservations::from_history(history, &windows);
+        windows.reservations = UnobservedReservations::from_history(history, |operation| {
+            windows.carried_out_by(operation)
+        });
         windows
     }
 

@@ -8,8 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::excuses::Excuses;
-use crate::history::{History, ReserveCall, Span, UnixMicros};
+use crate::history::{History, Operation, ReserveCall, Span, UnixMicros};
 
 #[derive(Debug, Default)]
 pub(super) struct UnobservedReservations {
@@ -46,7 +45,11 @@ impl Default for LeaseRange {
 }
 
 impl UnobservedReservations {
-    pub(super) fn from_history(history: &History, windows: &Excuses<'_>) -> Self {
+    /// `carried_out_by` = until when an operation without an answer may have been carried out.
+    pub(super) fn from_history(
+        history: &History,
+        carried_out_by: impl Fn(&Operation) -> UnixMicros,
+    ) -> Self {
         let mut takings = Self {
             busy: history.busy.clone(),
             ..Self::default()
@@ -69,7 +72,7 @@ impl UnobservedReservations {
             }
             let may_have_left = !history.proves_lateness() && operation.found_no_job();
             let until = match (operation.outcome.is_unknown(), may_have_left) {
-                (true, _) => windows.carried_out_by(operation),
+                (true, _) => carried_out_by(operation),
                 (false, true) => operation.span.to + history.bound,
                 (false, false) => continue,
             };

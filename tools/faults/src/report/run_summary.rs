@@ -8,10 +8,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::run_report::RunReport;
+use crate::deployment::Deployment;
 use crate::fault::Class;
 use crate::history::{Span, UnixMicros};
 use crate::oracle::Defect;
-use crate::plan::Deployment;
 
 const FILE: &str = "facts.json";
 

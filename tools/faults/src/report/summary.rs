@@ -160,7 +160,7 @@ fn classes(runs: &[&RunSummary]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Deployment;
+    use crate::deployment::Deployment;
 
     fn facts(seed: u64, found: Option<Defect>) -> RunSummary {
         RunSummary {

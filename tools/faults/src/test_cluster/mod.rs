@@ -11,7 +11,8 @@ use tidegate_core::{QueueKey, placement};
 use tidegate_testkit::daemon::Daemon;
 use tidegate_testkit::{DaemonProgram, QueueClient};
 
-use crate::plan::{LEASE_MS, Plan};
+use crate::deployment::LEASE_MS;
+use crate::plan::Plan;
 use crate::traffic::{Endpoints, LIMIT, RunTokens, queue_name, steady_queues};
 use daemon::DaemonSpec;
 pub(crate) use daemon::DaemonUnderTest;

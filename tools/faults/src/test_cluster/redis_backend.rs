@@ -14,8 +14,9 @@ use tidegate_testkit::{
 };
 use tokio::sync::Mutex;
 
+use crate::deployment::Deployment;
 use crate::fault::Class;
-use crate::plan::{Deployment, Plan};
+use crate::plan::Plan;
 
 /// The address that nodes of a cluster announce to clients: the proxies listen there, on the ports of the nodes. Among
 /// each other the nodes use 127.0.0.1.

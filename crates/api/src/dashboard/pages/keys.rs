@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_core::Scope;
 use tidegate_core::v1::values::Timestamp;
 use tidegate_engine::Engine;
 use tidegate_store::{ApiKey, ApiKeyEntry};
@@ -13,9 +12,10 @@ use tidegate_store::{ApiKey, ApiKeyEntry};
 use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
 use super::super::form::SubmittedForm;
-use super::super::page::{Page, PageBlock, Section};
+use super::super::page::{Page, PageBlock};
 use super::super::visit::Visit;
 use super::super::{links, text};
+use super::key_parts::{details, expiry, frame, scope_list};
 use super::new_key::{create, create_form};
 use crate::config::{AccountRole, DEFAULT_POOL};
 
@@ -64,17 +64,6 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     ))
 }
 
-/// A page about keys.
-pub(super) fn frame(title: String, blocks: Vec<PageBlock>) -> Page {
-    Page {
-        title,
-        place: Some((DEFAULT_POOL.to_owned(), Section::Keys)),
-        trail: vec![],
-        seen: None,
-        blocks,
-    }
-}
-
 fn key_table(visit: &Visit, entries: &[(String, ApiKeyEntry)]) -> Markup {
     let may_revoke = visit.may(AccountRole::Admin);
     html! {
@@ -109,37 +98,6 @@ fn cells(key: &ApiKey) -> Markup {
         td { (scope_list(key)) }
         td { (text::time(Timestamp::saturating(key.created_at_ms))) }
         td { (expiry(key)) }
-    }
-}
-
-fn scope_list(key: &ApiKey) -> String {
-    let names: Vec<&str> = key.scopes.iter().map(Scope::name).collect();
-    names.join(", ")
-}
-
-fn expiry(key: &ApiKey) -> Markup {
-    html! {
-        @match key.expires_at_ms.map(Timestamp::saturating) {
-            None => "never",
-            Some(end) => {
-                @if text::is_past(end) { span.badge.warn { "expired" } " " }
-                (text::time(end))
-            }
-        }
-    }
-}
-
-/// What a key allows, as a list.
-pub(super) fn details(id: &str, key: &ApiKey) -> Markup {
-    html! {
-        dl {
-            dt { "Key" } dd { code { (id) } }
-            dt { "For" } dd { (key.description) }
-            dt { "Namespace" } dd { (key.namespaces.as_str()) " of pool " (key.pool) }
-            dt { "Scopes" } dd { (scope_list(key)) }
-            dt { "Created" } dd { (text::time(Timestamp::saturating(key.created_at_ms))) }
-            dt { "Expires" } dd { (expiry(key)) }
-        }
     }
 }
 

@@ -4,6 +4,7 @@ pub(super) mod act;
 pub(super) mod dead;
 pub(super) mod job;
 pub(super) mod jobs;
+mod key_parts;
 pub(super) mod keys;
 mod list_changes;
 mod namespaces;

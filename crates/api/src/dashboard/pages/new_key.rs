@@ -18,7 +18,7 @@ use super::super::form::SubmittedForm;
 use super::super::links;
 use super::super::page::PageBlock;
 use super::super::visit::Visit;
-use super::keys::{details, frame};
+use super::key_parts::{details, frame};
 use crate::config::DEFAULT_POOL;
 
 /// The scopes, with what each is for.

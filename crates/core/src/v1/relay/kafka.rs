@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::defaults::default_time_limit;
 use super::field_checks::check_text;
 use super::secret::SecretText;
-use super::sink::default_time_limit;
 use super::url::check_url;
 use crate::limits::{KAFKA_TOPIC_BYTES_MAX, RELAY_TEXT_BYTES_MAX};
 use crate::v1::problem::InvalidRequest;

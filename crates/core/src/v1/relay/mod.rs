@@ -6,6 +6,7 @@
 mod address_guard;
 mod checks;
 mod config;
+mod defaults;
 mod field_checks;
 mod kafka;
 mod kept_secrets;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::address_guard::AddressGuard;
+use super::defaults::default_time_limit;
 use super::field_checks::{check_names, check_text, check_token};
 use super::kafka::{KafkaConfig, KafkaMechanism};
 use super::kinds::relay_end;
@@ -15,10 +16,6 @@ use crate::v1::values::{Base64Bytes, DurationMs};
 
 /// The beginning of a secret that signs requests to webhooks.
 const WEBHOOK_SECRET_PREFIX: &str = "whsec_";
-
-pub(super) const fn default_time_limit() -> DurationMs {
-    DurationMs::saturating(10_000)
-}
 
 const fn default_retain() -> DurationMs {
     DurationMs::saturating(600_000)
