@@ -22,7 +22,7 @@ const BACKLOG_MAX: PublishSize = PublishSize {
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
 const CLAIM: Claim = Claim::new(1, 60_000);
 
-/// A batcher with a store, and one whose calls return at once.
+/// A batcher with a store, and a batcher whose calls return at once.
 #[derive(Debug)]
 pub struct BatcherBench {
     backlog: PublishBacklog,

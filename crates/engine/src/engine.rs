@@ -15,7 +15,7 @@ use crate::metrics::storage_failure::{self, record_store_error};
 use crate::pool::Pool;
 use crate::publish::size::PublishSize;
 
-/// The required pool: that of requests whose token names no pool.
+/// The required pool: the pool of requests whose token names no pool.
 pub const DEFAULT_POOL: &str = "default";
 
 /// The settings of an engine.
@@ -127,7 +127,7 @@ impl Engine {
 }
 
 /// Creates the pools. Pools that do not move are created first, as the others refer to them; the check of the settings
-/// has made sure that no pool moves to one that moves itself.
+/// has made sure that no pool moves to a pool that moves itself.
 fn pools(
     stores: BTreeMap<String, Store>,
     settings: &EngineSettings,

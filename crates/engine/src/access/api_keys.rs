@@ -1,4 +1,4 @@
-//! API keys, with a cache of those that were looked up.
+//! API keys, with a cache of the keys that were looked up.
 
 mod key_text;
 
@@ -80,7 +80,7 @@ impl ApiKeyCache {
         self.keys.server()
     }
 
-    /// Looks up keys, and yields those that are no longer valid as the answers of Redis arrive. They are removed from
+    /// Looks up keys, and yields the invalid keys as the answers of Redis arrive. They are removed from
     /// the cache.
     pub(crate) fn revoked(
         &self,
@@ -107,7 +107,7 @@ impl ApiKeyCache {
         Ok(self.keys.now_ms().await?)
     }
 
-    /// Adds a key, unless there is one with its id.
+    /// Adds a key, unless a key has its id.
     pub(crate) async fn create(
         &self,
         id: ApiKeyId,
@@ -147,7 +147,7 @@ impl ApiKeyCache {
     }
 }
 
-/// The key in an answer. A damaged one is logged and refused; nothing depends on what it was before.
+/// The key in an answer. A damaged key is logged and refused; nothing depends on its state before.
 fn key_in(id: ApiKeyId, answer: ApiKeyAnswer) -> Option<ApiKey> {
     static LOG_LIMIT: LogLimit = LogLimit::every(Duration::from_secs(1));
     match answer.entry? {

@@ -1,4 +1,4 @@
-//! What a client proves that it may send a request with.
+//! Proof of a client that it may send a request.
 
 use std::sync::Arc;
 

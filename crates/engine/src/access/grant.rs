@@ -1,4 +1,4 @@
-//! What a credential gives access to, and which grants it may pass on.
+//! Access that a credential gives, and the grants that it may pass on.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use tidegate_core::{Namespace, NamespaceGrant, Scope, Scopes};
 
 use crate::error::AccessError;
 
-/// What a credential gives access to.
+/// The access that a credential gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The pool whose queues it gives access to.
     pub pool: Arc<str>,
     /// The namespaces.
     pub namespaces: NamespaceGrant,
-    /// What it may be used for.
+    /// The allowed uses.
     pub scopes: Scopes,
     /// From when on it is refused, in ms since 1970 on the clock of Redis; `None` = never.
     pub expires_at_ms: Option<u64>,

@@ -14,7 +14,7 @@ pub const DESCRIPTION_BYTES_MAX: usize = 255;
 /// A key to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// What the key gives access to. Without an expiry it lasts until it is deleted.
+    /// The access that the key gives. Without an expiry it lasts until it is deleted.
     pub grant: Grant,
     /// A text for operators: 1 to [`DESCRIPTION_BYTES_MAX`] bytes.
     pub description: String,
@@ -27,7 +27,7 @@ pub struct CreatedApiKey {
     pub id: ApiKeyId,
     /// The whole key, with its secret, which is not stored.
     pub text: String,
-    /// What is stored.
+    /// The stored key.
     pub key: ApiKey,
 }
 
@@ -43,7 +43,7 @@ pub enum CreateKeyError {
     /// The description is empty or too long.
     #[error("description should have 1 to {DESCRIPTION_BYTES_MAX} bytes")]
     Description,
-    /// The text that the caller chose is not that of a key.
+    /// The text that the caller chose is no text of a key.
     #[error(
         "secret should be tg_ID_SECRET: 12 and 26 letters A-Z and digits, best taken from a random source"
     )]
@@ -83,7 +83,7 @@ impl Engine {
     /// is sent twice creates one key. Otherwise as [`Self::create_key`].
     ///
     /// # Errors
-    /// Those of [`Self::create_key`]; there is a key with this id.
+    /// The errors of [`Self::create_key`]; or there is a key with this id.
     pub async fn create_key_once(
         &self,
         id: ApiKeyId,
@@ -97,7 +97,7 @@ impl Engine {
     /// clients have. Otherwise as [`Self::create_key`].
     ///
     /// # Errors
-    /// Those of [`Self::create_key`]; the text is not that of a key, or there is a key with its id.
+    /// The errors of [`Self::create_key`]; or the text is no text of a key, or there is a key with its id.
     pub async fn create_chosen_key(
         &self,
         text: String,

@@ -21,7 +21,7 @@ pub struct NamespaceShares {
 /// The name of a pool, and a namespace in it.
 type PoolNamespace = (Arc<str>, Namespace);
 
-/// The permits of one namespace. The last one that is dropped removes the namespace from the table.
+/// The permits of one namespace. The last share that is dropped removes the namespace from the table.
 #[derive(Debug)]
 pub struct NamespaceShare<'a> {
     shares: &'a NamespaceShares,

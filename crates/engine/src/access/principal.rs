@@ -1,4 +1,4 @@
-//! Authentication of requests of the native API: who a client is, and what it may do.
+//! Authentication of requests of the native API: who a client is, and its rights.
 //!
 //! A credential is an API key, or a token of the lmstfy wire. A text that begins as an API key is never taken for a
 //! token, so that a key with a typing error is not looked up among the tokens.
@@ -23,7 +23,7 @@ use crate::pool::Pool;
 pub struct Principal {
     /// The pool of its queues.
     pub pool: Arc<Pool>,
-    /// What it may do. For an lmstfy token: publish and consume in its namespace.
+    /// Its rights. For an lmstfy token: publish and consume in its namespace.
     pub grant: Grant,
     /// The id of its API key; `None` if it has another credential.
     pub key_id: Option<ApiKeyId>,
@@ -35,8 +35,8 @@ pub struct Principal {
 
 impl Engine {
     /// Authenticates a client by the text of its credential: an API key, or a token as `[pool:]token`. A token is
-    /// looked up in `namespace`, that of the request. For an API key the caller has to check the namespace with
-    /// [`Grant::check`]. With `skip_token_checks` any text or none gives access to everything.
+    /// looked up in `namespace`, the namespace of the request. For an API key the caller has to check the namespace
+    /// with [`Grant::check`]. With `skip_token_checks` any text or none gives access to everything.
     ///
     /// # Errors
     /// The credential is missing or invalid, or cannot be checked now.
@@ -61,7 +61,7 @@ impl Engine {
     /// Takes a unit of the rate limit of a client, for one request. API keys have no limit.
     ///
     /// # Errors
-    /// Those of [`crate::RateLimiter::permit`].
+    /// The errors of [`crate::RateLimiter::permit`].
     pub async fn permit(
         &self,
         credential: &Credential,

@@ -88,7 +88,7 @@ fn rounds_by_server(engine: &Engine) -> HashMap<Option<Arc<str>>, CredentialLook
     rounds
 }
 
-/// One round: looks up credentials and ends the waits with those that were revoked.
+/// One round: looks up credentials and ends the waits with revoked credentials.
 async fn look_up(engine: &Engine, round: CredentialLookUps) {
     let CredentialLookUps { tokens, keys } = round;
     let tokens = engine.tokens.revoked(tokens);

@@ -71,7 +71,7 @@ impl TokenCache {
         self.tokens.by_server(tokens)
     }
 
-    /// Looks up tokens, and yields those that are no longer valid as the answers of Redis arrive. They are removed from
+    /// Looks up tokens, and yields the invalid tokens as the answers of Redis arrive. They are removed from
     /// the cache.
     pub fn revoked(
         &self,

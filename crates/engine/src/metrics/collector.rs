@@ -92,9 +92,9 @@ impl Collector {
         }
     }
 
-    /// The figures of the servers that answered; `None` if no server did. They are at most `refresh` old, those of queues
-    /// also 2.4 s for each 1,000 queues. Takes a few seconds at most. A failure is cached as well, so that Redis is not asked
-    /// more often while it is unavailable.
+    /// The figures of the servers that answered; `None` if no server did. They are at most `refresh` old, the figures
+    /// of queues also 2.4 s for each 1,000 queues. Takes a few seconds at most. A failure is cached as well, so that
+    /// Redis is not asked more often while it is unavailable.
     pub async fn collect(self: &Arc<Self>) -> Option<Arc<Collected>> {
         // A request ends when its client leaves. A collection that has begun must not: other processes wait for its end.
         let collector = Arc::clone(self);
@@ -103,7 +103,7 @@ impl Collector {
     }
 
     /// All queues as [`Self::collect`] reads them. If some could not be read, the last complete list of this process, and
-    /// how old it is; before the first one, those that could be read. `None` if there are none.
+    /// how old it is; before the first round, the figures that could be read. `None` if there are none.
     pub async fn known_queues(self: &Arc<Self>) -> Option<(Arc<AllQueues>, Option<Duration>)> {
         let collected = self.collect().await.map(|it| Arc::clone(&it.listed));
         if let Some(listed) = collected.as_ref().filter(|it| it.missing_buckets == 0) {
@@ -140,7 +140,7 @@ impl Collector {
         last.collected.clone()
     }
 
-    /// The stored sizes if they are recent, those that this process collects, or those that it waits for.
+    /// The stored sizes if they are recent; else the sizes that this process collects, or waits for.
     async fn current_sizes(&self, known: Option<KnownSizes>) -> KnownSizes {
         let shared = timeout(COLLECT_LIMIT, self.recent_or_claim(known.as_ref())).await;
         match shared {

@@ -154,8 +154,8 @@ struct QueueSize {
 }
 
 impl PoolGauges {
-    /// At most `names_max` queues have series of their own: those with the most jobs, and, for waiting consumers, those
-    /// with the most consumers.
+    /// At most `names_max` queues have series of their own: the queues with the most jobs, and, for waiting consumers,
+    /// the queues with the most consumers.
     pub(crate) fn new(
         pool: Arc<str>,
         collected: Option<Arc<Collected>>,

@@ -6,8 +6,8 @@
 //! | `collector`, `gauges` | sizes of queues and figures of servers, read from Redis on demand |
 //! | `ledger` | the bound on the number of names with their own metrics |
 //!
-//! Series with the label `namespace` come and go with the names: those of jobs are removed with the entry in the ledger,
-//! those of sizes are collected for each scrape.
+//! Series with the label `namespace` come and go with the names: series of jobs are removed with the entry in the
+//! ledger, series of sizes are collected for each scrape.
 
 pub(crate) mod collector;
 pub(crate) mod exposition;

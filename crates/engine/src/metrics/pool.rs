@@ -10,7 +10,8 @@ use tidegate_daemon::metrics::{counters, histograms};
 use super::series_table::SeriesTable;
 use super::{OF_QUEUE, may_have_series, queue_labels};
 
-/// The names and help texts of the counters of a pool, in the order of [`Count`]. The last one is never incremented.
+/// The names and help texts of the counters of a pool, in the order of [`Count`]. The last counter is never
+/// incremented.
 const COUNTERS: [(&str, &str); 12] = [
     ("infra_lmstfy_redis_publish_jobs", "Number of jobs stored."),
     (
@@ -217,7 +218,7 @@ impl PoolMetrics {
         }
     }
 
-    /// What went through this process.
+    /// The jobs that went through this process.
     pub(crate) fn traffic(&self) -> JobTraffic {
         let count = |count: Count| self.counters[count as usize].get();
         JobTraffic {
@@ -227,7 +228,7 @@ impl PoolMetrics {
         }
     }
 
-    /// What went through this process of one queue; `None` if it has no metrics of its own.
+    /// The jobs of one queue that went through this process; `None` if the queue has no metrics of its own.
     pub(crate) fn traffic_of(&self, queue: &QueueKey) -> Option<JobTraffic> {
         Some(self.queues.known(queue)?.traffic())
     }

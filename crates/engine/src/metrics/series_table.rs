@@ -45,7 +45,7 @@ impl<K, V> fmt::Debug for SeriesTable<K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V> SeriesTable<K, V> {
-    /// `make` makes the metrics of a name. Those of an idle name are dropped when another name takes its place.
+    /// `make` makes the metrics of a name. The metrics of an idle name are dropped when another name takes its place.
     pub fn new(
         entries_max: usize,
         others: V,
@@ -63,7 +63,7 @@ impl<K: Eq + Hash + Clone, V> SeriesTable<K, V> {
         }
     }
 
-    /// The metrics of `key`, or those of all other names if there is no room for it.
+    /// The metrics of `key`, or the metrics of all other names if there is no room for it.
     pub fn get(&self, key: &K) -> Arc<V> {
         self.of_at(key, self.began_at.elapsed().as_secs())
     }

@@ -31,23 +31,23 @@ pub struct JobsToPublish {
     pub replaces: Option<JobId>,
     /// Whether all jobs are stored or none.
     pub atomic: bool,
-    /// What has to have stored the jobs before the publish is answered.
+    /// The durability that the jobs must have before the publish is answered.
     pub durability: DurabilityTarget,
 }
 
 /// Jobs that were published.
 #[derive(Debug)]
 pub struct Published {
-    /// What became of each job, in their order.
+    /// The outcome of each job, in their order.
     pub jobs: Vec<Result<StoredJob, EngineError>>,
-    /// The durability reached, or what is missing.
+    /// The reached durability, or the missing one.
     pub durability: Result<Durability, DurabilityError>,
 }
 
 /// A job after it was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredJob {
-    /// What became of the job; no refusal.
+    /// The outcome of the job; no refusal.
     pub outcome: PublishOutcome,
     /// The job that has the content or the key now.
     pub id: JobId,

@@ -46,7 +46,7 @@ impl FromStr for ActCursor {
     type Err = InvalidPosition;
 
     fn from_str(text: &str) -> Result<Self, InvalidPosition> {
-        // What six bytes of a record hold.
+        // Six bytes of a record hold this much.
         const MS_MAX: u64 = (1 << 48) - 1;
         let mut parts = text.splitn(3, '.');
         Ok(Self {
@@ -57,12 +57,12 @@ impl FromStr for ActCursor {
     }
 }
 
-/// What one page of an action did.
+/// The outcome of one page of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActPage {
     /// Jobs that matched the filter when the action began, and are not yet as it makes them.
     pub matched: u64,
-    /// Those of them that were changed. Others had moved on, or a consumer holds them.
+    /// The jobs of them that were changed. Others had moved on, or a consumer holds them.
     pub changed: u64,
     /// Where the action continues; `None` when it is complete.
     pub next: Option<ActCursor>,

@@ -1,5 +1,5 @@
-//! Actions, and which jobs of a page one is for. An action changes where jobs are read, so it meets some of them again: each must be
-//! recognised by its record alone.
+//! Actions, and the jobs of a page that an action is for. An action changes where jobs are read, so it meets some of
+//! them again: each must be recognised by its record alone.
 
 use tidegate_core::limits::DURATION_MS_MAX;
 use tidegate_core::v1::FieldChange;

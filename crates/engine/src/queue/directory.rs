@@ -1,5 +1,5 @@
 //! The directory of a pool: in which queues a job is that a client names by its key alone. A pool that moves has its entries
-//! in the target, which stays; those of its own deployment are read until they expire.
+//! in the target, which stays; entries in its own deployment are read until they expire.
 
 use std::time::Duration;
 
@@ -56,7 +56,8 @@ impl Pool {
         Ok(setting.await?)
     }
 
-    /// The queues in which the job with this key may be: those of its last publish or delivery; none if that is not known.
+    /// The queues in which the job with this key may be: the queues of its last publish or delivery; none if they are
+    /// not known.
     ///
     /// # Errors
     /// Redis gave no answer.

@@ -4,7 +4,8 @@ use tidegate_core::v1::job::{ErrorDigest, JobFilter};
 use tidegate_core::{JobState, KEY_ATTRIBUTE};
 use tidegate_store::{JobSelection, ListedJob};
 
-/// What the store has to read for the filter itself; `states` are the states of a filter that names none.
+/// The part of a filter that the store checks, and the fields that it has to read for the rest; `states` are the states
+/// of a filter that names none.
 pub(super) fn selection(filter: &JobFilter, states: &[JobState]) -> JobSelection {
     JobSelection {
         states: filter.states(states).to_vec(),

@@ -1,4 +1,5 @@
-//! Lists of the jobs of a queue: the lanes one after the other, those of a pool that moves before those of its target.
+//! Lists of the jobs of a queue: one lane after the other, the lanes of a pool that moves before the lanes of its
+//! target.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,9 +16,9 @@ use crate::pool::Pool;
 
 /// A page ends before it has more than this many bytes, as JSON.
 const PAGE_BYTES_MAX: usize = 1024 * 1024;
-/// Hints that a call reads of jobs so large that those of one call fill a page.
+/// Hints that a call reads if the jobs of one call with the usual number fill a page.
 const HINTS_OF_LARGE_JOBS: usize = 25;
-/// What a job has in a list besides its texts, as JSON, about.
+/// The size of a job in a list besides its texts, as JSON, about.
 const LISTED_BYTES: usize = 512;
 
 /// Calls to Redis for one page. A page of a filter that few jobs match may be empty, and not be the last one.
@@ -30,7 +31,7 @@ const CALLS_PER_LANE: usize = 5;
 /// Where a list of jobs continues.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobCursor {
-    /// 0 = the deployment of the pool, 1 = that of its target.
+    /// 0 = the deployment of the pool, 1 = the deployment of its target.
     deployment: usize,
     lane: u16,
     /// `None` = at the begin of the lane.
@@ -88,11 +89,11 @@ pub struct JobPage {
     pub next: Option<JobCursor>,
 }
 
-/// What one call to Redis has found.
+/// The jobs that one call to Redis has found.
 pub(super) struct ListStep<'a> {
     /// The deployment that has the jobs.
     pub(super) pool: &'a Pool,
-    /// Those that match the filter.
+    /// The selected jobs.
     pub(super) jobs: Vec<ListedJob>,
     pub(super) next: Option<JobCursor>,
     /// The time on the clock of that deployment, in ms since 1970.
@@ -102,9 +103,9 @@ pub(super) struct ListStep<'a> {
 }
 
 impl Pool {
-    /// A page with up to `limit` jobs of a queue that match the filter, and up to 1 MiB. A job whose state and due time stay as they are
-    /// during the whole list is in it, perhaps twice. Jobs come by lane, then by state; ready and dead ones in the order of
-    /// their lists.
+    /// A page with up to `limit` jobs of a queue that match the filter, and up to 1 MiB. A job whose state and due time
+    /// stay as they are during the whole list is in it, perhaps twice. Jobs come by lane, then by state; ready and dead
+    /// jobs in the order of their lists.
     ///
     /// # Errors
     /// Redis gave no answer: a list without a lane would be mistaken for the whole.
@@ -129,7 +130,7 @@ impl Pool {
     /// need, and after fewer calls. With a filter that few jobs match it is a part of that page.
     ///
     /// # Errors
-    /// Those of [`Self::list_jobs`].
+    /// The errors of [`Self::list_jobs`].
     pub async fn recheck_jobs(
         &self,
         queue: &QueueKey,
@@ -154,7 +155,7 @@ impl Pool {
     ) -> Result<JobPage, EngineError> {
         let (mut jobs, mut next) = (Vec::new(), Some(cursor));
         let (mut bytes, mut hints_max) = (0, LIST_HINTS_MAX);
-        // A job may have two hints, such as one that has died again.
+        // A job may have two hints, such as a job that has died again.
         let mut seen = BTreeSet::new();
         for _ in 0..calls {
             let Some(cursor) = next.take_if(|_| jobs.len() < limit) else {

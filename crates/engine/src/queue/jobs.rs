@@ -1,5 +1,5 @@
 //! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is looked
-//! up in its target. So is one that is done there: the target may have the next job with its key.
+//! up in its target. So is a job that is done there: the target may have the next job with its key.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ impl Pool {
             .policy(queue)
     }
 
-    /// After how many failures a job that counts them is dead: its own number, or that of the policy of its queue.
+    /// After how many failures a job that counts them is dead: its own number, or the number of the policy of its
+    /// queue.
     #[must_use]
     pub fn max_attempts(&self, queue: &QueueKey, job: &Job) -> u16 {
         let own = job.extension.as_ref().and_then(|own| own.max_attempts);
@@ -75,7 +76,7 @@ impl Pool {
         Ok(peeked.and_then(|peeked| self.count_peeked(peeked)))
     }
 
-    /// A job, and what decides when it is delivered; `None` if the queue has no such job.
+    /// A job, and the facts that decide when it is delivered; `None` if the queue has no such job.
     ///
     /// # Errors
     /// Redis gave no answer.
@@ -128,7 +129,7 @@ impl Pool {
         promoting.await
     }
 
-    /// Deletes a job; one that a consumer holds, as `if_running` says.
+    /// Deletes a job; a job that a consumer holds, as `if_running` says.
     ///
     /// # Errors
     /// Redis gave no answer. The job may have been deleted.

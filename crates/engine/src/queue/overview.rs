@@ -1,4 +1,4 @@
-//! What is known of a pool as a whole: for people who look at it.
+//! Overviews of a whole pool, for people who look at it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::EngineError;
 use crate::metrics::{Collected, JobTraffic};
 use crate::pool::Pool;
 
-/// Queues of a pool, those of the pool that it moves to included, and what is known of the pool itself.
+/// Queues of a pool, with the queues of the pool that it moves to, and figures of the pool itself.
 #[derive(Debug, Clone, Default)]
 pub struct PoolOverview {
     /// The queues by name, with sums over both pools.
@@ -49,7 +49,7 @@ impl QueueFigures {
     }
 }
 
-/// What was collected of a pool and of the one that it moves to.
+/// The collected sizes of a pool and of the pool that it moves to.
 #[derive(Debug, Clone)]
 pub struct PoolSizes(Vec<Arc<Collected>>);
 
@@ -93,7 +93,7 @@ impl PoolSizes {
 }
 
 impl Pool {
-    /// The sizes of all queues, as old as those of the metrics; `None` if Redis gave no answer.
+    /// The sizes of all queues, as old as the sizes in the metrics; `None` if Redis gave no answer.
     pub async fn sizes(&self) -> Option<PoolSizes> {
         let mut all = Vec::new();
         for pool in self.with_target() {

@@ -19,7 +19,7 @@ const WAVES_PER_PAGE: usize = 128;
 /// Where a list of queues continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueCursor {
-    /// 0 = the deployment of the pool, 1 = that of its target.
+    /// 0 = the deployment of the pool, 1 = the deployment of its target.
     deployment: usize,
     bucket: u16,
     position: QueuePosition,
@@ -166,7 +166,7 @@ impl Pool {
         Ok(Some((queue.queue.clone(), sum)))
     }
 
-    /// Deletes a queue that has no jobs: its policy, and what is known of it. The next publish creates it again.
+    /// Deletes a queue that has no jobs: its policy, and its names in lists. The next publish creates it again.
     ///
     /// # Errors
     /// Redis gave no answer. The policy may be deleted.

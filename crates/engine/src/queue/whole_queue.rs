@@ -182,7 +182,7 @@ impl Pool {
         }
     }
 
-    /// The lanes whose servers answer, and the error of one that does not. All are asked at once, so that several
+    /// The lanes whose servers answer, and the error of a server that does not. All are asked at once, so that several
     /// silent servers take no longer than one. A single lane is not asked.
     async fn responsive_lanes<'a>(
         &'a self,

@@ -9,7 +9,7 @@ use tidegate_store::SecretHash;
 
 use crate::access::random_text::random_text;
 
-/// What each key begins with.
+/// The begin of each key.
 const PREFIX: &str = "tg_";
 /// The length of a secret: 134 random bits.
 const SECRET_BYTES: usize = 26;

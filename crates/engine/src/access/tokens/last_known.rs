@@ -49,12 +49,12 @@ const LEARN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The least time between two warnings.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is looked up in Redis.
+/// An answer that is looked up in Redis.
 pub(crate) trait LookUp: Clone + Send + Sync + 'static {
     /// Its name in logs and metrics.
     const SUBJECT: &'static str;
 
-    /// What it is looked up by.
+    /// The name by which it is looked up.
     type Name: CachedName + Debug;
 
     type Answer: Clone + Debug + Send + Sync;
@@ -89,7 +89,7 @@ struct LastKnownInner<L: LookUp> {
 /// Logs and counts the use of last answers.
 #[derive(Debug)]
 struct OutageLog {
-    /// What is looked up, for logs and metrics.
+    /// The kind of answer, for logs and metrics.
     subject: &'static str,
     uses: IntCounter,
     is_logged: AtomicBool,
@@ -113,8 +113,8 @@ impl<L: LookUp> LastKnown<L> {
         }))
     }
 
-    /// The answer about a name: the cached one for a second, then that of Redis. While Redis is unavailable or late,
-    /// the last answer is returned, for up to an hour, and refreshed in a task.
+    /// The answer about a name: the cached answer for a second, then the answer of Redis. While Redis is unavailable or
+    /// late, the last answer is returned, for up to an hour, and refreshed in a task.
     ///
     /// # Errors
     /// Redis is unavailable, and there is no answer of the last hour. Or the stored data is corrupt.

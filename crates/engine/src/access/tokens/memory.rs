@@ -48,7 +48,7 @@ pub(crate) struct OwnedTokenKey {
     token: Box<str>,
 }
 
-/// The owned name of what answers are about.
+/// The owned name of the subject of an answer.
 pub(crate) trait CachedName: Clone + Eq + Hash + Send + Sync + 'static {
     /// The bytes that the name and the largest answer about it have outside of their entry.
     fn heap_bytes(&self) -> usize;

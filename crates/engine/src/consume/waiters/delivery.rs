@@ -37,8 +37,8 @@ struct DeliveryPart {
 
 impl DeliveryPart {
     /// The start of the lease of a job. It is derived from the end of the lease: the jobs may have been reserved by
-    /// several calls, and `now_ms` is that of the last one. Leases count from the end of the millisecond in which they
-    /// begin.
+    /// several calls, and `now_ms` is the time of the last call. Leases count from the end of the millisecond in which
+    /// they begin.
     fn leased_at_ms(&self, job: &Job) -> u64 {
         job.due_at_ms.saturating_sub(self.lease.of(job) + 1)
     }

@@ -54,13 +54,13 @@
 //! **Paused queues.** A round for a queue whose policy pauses it finds nothing, without a call to Redis. Its consumers
 //! stay in the wait queue, which is rung when the pause ends.
 //!
-//! **Running jobs.** A round has the limit of its queue, or the share of its lane. What the limit holds back counts as jobs of
+//! **Running jobs.** A round has the limit of its queue, or the share of its lane. Jobs that the limit holds back count as jobs of
 //! an empty lane: the process is registered, and the end of a lease sends a doorbell
 //! (`docs/decisions/0066-max-running.md`).
 //!
 //! **A doorbell rings one process.** A round that leaves no job registers the process for the lane, and the next job rings one
-//! of those that are registered. A consumer that arrives meanwhile needs no round for the last of its sources. A process without
-//! consumers passes its doorbell on (`docs/decisions/0057-addressed-doorbells.md`).
+//! of the registered processes. A consumer that arrives meanwhile needs no round for the last of its sources. A process
+//! without consumers passes its doorbell on (`docs/decisions/0057-addressed-doorbells.md`).
 //!
 //! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives. In case the message was lost, [`poll`] asks
 //! each bucket once in `waiters.poll_interval` which of the queues that are waited for there have jobs, and rings those;

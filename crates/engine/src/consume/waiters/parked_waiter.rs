@@ -20,7 +20,7 @@ use crate::error::EngineError;
 /// The most sources whose checks a consumer begins at once without awaiting each of them. The others follow in further steps.
 const STEP_MAX: usize = 8;
 
-/// The wait queues that a consumer leaves at once. Those behind them follow in a task, which yields to others.
+/// The wait queues that a consumer leaves at once. It leaves the others in a task, which yields to other tasks.
 const LEFT_AT_ONCE: usize = 32;
 
 /// A waiting consumer: its seat, and the wait queues that the seat is in. Dropping it leaves them and releases the jobs
@@ -28,7 +28,7 @@ const LEFT_AT_ONCE: usize = 32;
 pub(super) struct ParkedWaiter<'a> {
     shared: &'a Arc<Shared>,
     pub(super) seat: Arc<Seat>,
-    /// The wait queues that hold the seat, and its tickets. The one that has delivered jobs holds it no more.
+    /// The wait queues that hold the seat, and its tickets. The wait queue that has delivered jobs holds it no more.
     wait_queues: Vec<(Source, u64)>,
     /// Sources whose checks have not begun: the step was full of others that are not awaited.
     put_off: VecDeque<Source>,
@@ -100,7 +100,7 @@ impl<'a> ParkedWaiter<'a> {
                 }
             }
             let is_last = number + 1 == sources.len();
-            // The next source is checked only if this one has no job at all.
+            // The next source is checked only if this source has no job at all.
             let must_check = !is_last || !self.seat.waits;
             let _permit = tokio::select! {
                 biased;
@@ -242,7 +242,7 @@ impl<'a> ParkedWaiter<'a> {
         self.shared.leave(left);
     }
 
-    /// Whether the last call for one of its wait queues was answered, or it is in none.
+    /// Whether the last call for a wait queue of the seat was answered, or the seat is in no wait queue.
     pub(super) fn is_answered(&self) -> bool {
         let wait_queues = self.shared.wait_queues.lock();
         let mut own = self.wait_queues.iter();

@@ -1,5 +1,5 @@
-//! Polls of the queues that consumers wait for, in case a doorbell was lost, and withdrawals from those that no consumer waits
-//! for any more.
+//! Polls of the queues that consumers wait for, in case a doorbell was lost, and withdrawals from queues that no
+//! consumer waits for any more.
 //!
 //! One call asks a bucket about all its queues, so the cost of waiting does not grow with the number of idle queues.
 
@@ -18,7 +18,7 @@ const TURNS: u16 = 8;
 /// A lane to poll, and the number of its events before.
 pub(super) type PolledLane = (Source, u16, u64);
 
-/// What a poll of one bucket does.
+/// The outcome of a poll of one bucket.
 #[derive(Default)]
 struct BucketPoll {
     /// The lanes that consumers wait for.

@@ -170,7 +170,7 @@ impl Rounds {
         self.with_queue(WaitQueue::start).unwrap_or(false)
     }
 
-    /// Delivers the jobs of a round. Returns those that no seat took.
+    /// Delivers the jobs of a round. Returns the jobs that no seat took.
     fn deliver(&self, round: Round, reserved: ReservedJobs) -> Vec<Reservation> {
         let Deliveries { served, surplus } = self.record_reserved(round, reserved);
         served.iter().for_each(|seat| seat.notify());

@@ -247,7 +247,7 @@ impl Shared {
     }
 
     /// Releases undelivered jobs of one lane in one call, last reserved first, so that the oldest becomes the next one of
-    /// its queue again. In separate calls they could change places: of those that Redis refuses as unknown, until the
+    /// its queue again. In separate calls they could change places: of jobs that Redis refuses as unknown, until the
     /// script is loaded, some are sent again after others were executed. The next round of their `lane`, which would take the jobs
     /// behind them, begins after the first call, also if that fails.
     pub(super) fn release(

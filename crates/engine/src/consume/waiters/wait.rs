@@ -147,7 +147,7 @@ impl Waiters {
         waiter.finish(news, is_unknown)
     }
 
-    /// Ends all waits, and those of all later consumers, without a job. Also those for the ends of jobs.
+    /// Ends all waits without a job, also the waits of later consumers, and the waits for the ends of jobs.
     pub fn close(&self) {
         let mut wait_queues = self.0.wait_queues.lock();
         wait_queues.closed = true;

@@ -29,7 +29,7 @@ struct WaiterCounts {
 #[derive(Debug, Default)]
 struct CredentialWaiters {
     consumers: usize,
-    /// Their seats: each has one in every queue that it names.
+    /// Their seats: each consumer has a seat in every queue that it names.
     seats: usize,
     /// When the credential expires, if it does.
     ends_at: Option<Instant>,

@@ -27,7 +27,7 @@ pub(super) struct WaitQueue {
     notified_below: u64,
     /// Whether a serve loop has the lead.
     serving: bool,
-    /// When the last serve loop ended; `None` until the first one has. Set and read by the caller.
+    /// When the last serve loop ended; `None` until the first loop has ended. Set and read by the caller.
     pub(super) served_at: Option<Instant>,
 }
 

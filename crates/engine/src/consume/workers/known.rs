@@ -1,4 +1,4 @@
-//! What this process knows of workers. It does no I/O.
+//! The workers that this process knows. It does no I/O.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::consume::waiters::ReservedJob;
 
 /// The most workers of a namespace that a process knows; others are left out.
 const WORKERS_MAX: usize = 1_000;
-/// The most leases of a worker that are stored: those that it holds for the longest time.
+/// The most leases of a worker that are stored: the leases that it holds for the longest time.
 pub const LEASES_STORED_MAX: usize = 100;
 /// About how many bytes of leases of a worker are stored. 100 leases of one queue have 5 KiB.
 const LEASES_BYTES_MAX: usize = 10 * 1024;
 /// About how many bytes one of them has.
 const LEASE_BYTES: usize = 50;
-/// The most leases of a worker that a process knows. Those that would end first make room for others: many of them have
-/// ended elsewhere.
+/// The most leases of a worker that a process knows. Leases that would end first make room for others: many of them
+/// have ended elsewhere.
 const LEASES_KNOWN_MAX: usize = 200;
 /// The most leases that one round compares with the records of their jobs.
 const CHECKED_MAX: usize = 1_000;
@@ -204,7 +204,8 @@ impl Registry {
         by_pool
     }
 
-    /// What the record of a job says of this delivery: until when it holds the job; `None` = no longer.
+    /// Until when this delivery holds the job, as the record of the job says; `None` = it does not hold the job any
+    /// more.
     pub(super) fn checked(&mut self, job: LeasedJob, until_ms: Option<u64>) {
         match (until_ms, self.lease(job)) {
             (Some(until_ms), Some(lease)) => {
@@ -216,8 +217,8 @@ impl Registry {
         }
     }
 
-    /// The workers that have changed, or must be stored again so that they count on. Forgets those that ask no more and hold
-    /// nothing.
+    /// The workers that have changed, or must be stored again so that they count on. Forgets the workers that ask no
+    /// more and hold nothing.
     pub(super) fn changed(&mut self) -> Vec<(KnownNamespace, Vec<Arc<str>>)> {
         let now = Instant::now();
         let mut changed = Vec::new();

@@ -12,7 +12,7 @@ use crate::pool::Pool;
 
 /// A page of workers ends when it has at least as many leases: each is compared with the record of its job.
 const CHECKED_MAX: usize = 1_000;
-/// The same for the bytes of their entries: they are about as long as what is shown of them.
+/// The same for the bytes of their entries: they are about as long as their entries in the answer.
 const PAGE_BYTES_MAX: usize = 900 * 1024;
 /// How long a worker that holds nothing is listed after its last request.
 const LISTED: Duration = KEPT;
@@ -68,7 +68,7 @@ pub struct JobHolder {
 impl Pool {
     /// A page of the workers of a namespace that have given their name within the last minute or hold jobs, behind the name
     /// `after`. It ends after `limit` workers, or when they have 1,000 jobs or about 1 MiB, and may have fewer. Each process knows up to
-    /// 1,000 workers of a namespace, and lists up to 100 jobs of each, those that it holds for the longest time.
+    /// 1,000 workers of a namespace, and lists up to 100 jobs of each: the jobs that it holds for the longest time.
     ///
     /// # Errors
     /// Redis gave no answer.

@@ -1,14 +1,14 @@
 //! Which workers ask for jobs, and which jobs they hold, for people who look for the worker of a job.
 //!
 //! ```text
-//!  reserve with a name  ─► KnownWorkers ──every 2 s, what changed──► tg:workers:<namespace>     an entry for each worker
+//!  reserve with a name  ─► KnownWorkers ──every 2 s, changes──────► tg:workers:<namespace>     an entry for each worker
 //!  ack, fail, release,  ─►   │    ▲                                    │                        and process
 //!  touch                     │    └── the record of a lease whose      └──► GET …/workers: a page, checked with the records
 //!                            └──────── end has passed                  └──► explain: who holds a job
 //! ```
 //!
-//! Workers without a name cost nothing. What is stored is a hint: a lease may have ended at another process, so a list
-//! compares each with the record of its job.
+//! Workers without a name cost nothing. The stored entry is a hint: a lease may have ended at another process, so a
+//! list compares each with the record of its job.
 
 mod known;
 mod list;

@@ -26,7 +26,7 @@ pub(crate) struct SinglePublish;
 pub(crate) struct SinglePublishItem {
     pub(crate) new: PublishItem<NewJob>,
     /// The job to delete in the same step. It is deleted only if it is in the lane in which the jobs are stored, which
-    /// is its own lane unless that one is closed.
+    /// is its own lane unless that lane is closed.
     pub(crate) replaces: Option<JobId>,
     /// The lane to store the jobs in. It was open when the request arrived.
     pub(crate) lane: u16,

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! There is no timer: a single request is sent at once. Under load a call carries the requests that arrived during the
-//! call before it, and those that the runtime finds when it looks for more; 64 jobs in one call cost Redis a third of
-//! what they cost in 64 calls. Queues do not wait for each other.
+//! call before it, and the requests that the runtime finds when it looks for more; 64 jobs in one call cost Redis a
+//! third of their cost in 64 calls. Queues do not wait for each other.
 //!
 //! **Cancelled requests.** A request whose client has left, or whose time limit has passed, leaves its batch queue at
 //! once. A request that is in a call cannot be cancelled: the call completes, as it may have been sent to Redis.
@@ -37,7 +37,7 @@ use batch_queue::BatchQueue;
 
 /// A verb whose calls carry several items.
 pub(crate) trait Verb: Send + Sync + 'static {
-    /// What the calls need besides the items: the pool.
+    /// The context of the calls besides the items: the pool.
     type Context: Send + Sync + 'static;
     /// The key of a batch queue: items with the same key can share a call.
     type BatchKey: Clone + Eq + Hash + Send + Sync + 'static;
@@ -81,7 +81,7 @@ struct BatcherInner<V: Verb> {
 struct BatchQueues<V: Verb> {
     /// Has a queue while items wait in it, or calls for it are in flight.
     by_key: HashMap<V::BatchKey, BatchQueue<PendingItem<V>>>,
-    /// Shared by all batch queues: a queue can be removed and created again while a request of the removed one is
+    /// Shared by all batch queues: a queue can be removed and created again while a request of the removed queue is
     /// pending.
     next_ticket: u64,
 }

@@ -1,4 +1,4 @@
-//! Publishing to a lane of a queue, or to another lane if that one is closed or its server cannot store jobs.
+//! Publishing to a lane of a queue, or to another lane if that lane is closed or its server cannot store jobs.
 
 mod down;
 mod overdue;
@@ -50,7 +50,7 @@ impl LanePublisher {
         self.down.probe(&self.store).await;
     }
 
-    /// The lane for a publish outside of batches: that of the job that it replaces, if that lane is open, else a random
+    /// The lane for a publish outside of batches: the lane of the job that it replaces, if it is open, else a random
     /// one, preferably on a server that is neither down nor overdue.
     pub(crate) fn lane_for(&self, queue: &QueueKey, replaces: Option<JobId>) -> u16 {
         let open = self.lanes.open(queue);

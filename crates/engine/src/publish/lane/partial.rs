@@ -6,9 +6,10 @@ use tidegate_store::{LanePublish, PublishedJobs, StoreError};
 use super::{JobsOfQueue, LanePublisher};
 
 impl LanePublisher {
-    /// Stores the jobs of items, each item as a whole or not at all, and returns the outcome of each. If there is no room
-    /// for all of them, items are chosen in their order; one that does not fit is skipped, and smaller ones behind it
-    /// are stored. After a call that failed, the outcome of the items that are not known to be stored is its error.
+    /// Stores the jobs of items, each item as a whole or not at all, and returns the outcome of each. If there is no
+    /// room for all of them, items are chosen in their order; an item that does not fit is skipped, and smaller items
+    /// behind it are stored. After a call that failed, the outcome of the items that are not known to be stored is its
+    /// error.
     pub(crate) async fn publish_items(
         &self,
         queue: &QueueKey,

@@ -211,7 +211,7 @@ impl LaneTable {
         }
     }
 
-    /// Closes the lanes of a queue that take no new jobs, the last one first, until one is not empty, and takes the
+    /// Closes the lanes of a queue that take no new jobs, the last lane first, until a lane is not empty, and takes the
     /// closed ones out of use.
     async fn settle(&self, queue: &QueueKey, row: LaneRow) -> Result<(), StoreError> {
         let LaneCounts { open, used } = row.counts;

@@ -1,6 +1,6 @@
 //! The policies of the queues of a Redis deployment, as this process has read them.
 //!
-//! What has changed in Redis is read once a second, and after each change by this process. While Redis is unavailable
+//! Changes in Redis are read once a second, and after each change by this process. While Redis is unavailable
 //! the policies that were read last stay in effect. Before the first read every queue has the default policy.
 
 mod known;
@@ -20,8 +20,8 @@ use crate::queue::change_attempts::ChangeAttempts;
 use crate::queue::table_reader::TableReader;
 use known::KnownPolicies;
 
-/// The interval at which the whole table is read, which finds changes that bypass its revision, such as those of an
-/// operator with `redis-cli`.
+/// The interval at which the whole table is read, which finds changes that bypass its revision, such as the changes of
+/// an operator with `redis-cli`.
 const WHOLE_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The longest time between two checks whether a pause has ended: the clock of Redis may be set meanwhile.

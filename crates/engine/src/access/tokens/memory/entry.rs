@@ -120,8 +120,8 @@ impl<V> CacheEntry<V> {
         })
     }
 
-    /// Records the answer to a refresh, for which Redis was asked at `asked_at`. An answer older than the cached one is
-    /// ignored.
+    /// Records the answer to a refresh, for which Redis was asked at `asked_at`. An answer older than the cached answer
+    /// is ignored.
     pub(super) fn confirm(&mut self, value: V, asked_at: Instant, is_late: bool) {
         self.refresh = None;
         if self.asked_at < asked_at {

@@ -61,7 +61,7 @@ fn hold(registry: &mut Registry, name: &Arc<str>, leases: impl IntoIterator<Item
     registry.holds(&of(), name, reserved);
 }
 
-/// What is stored now, by name.
+/// The stored workers, by name.
 fn stored(registry: &mut Registry) -> Vec<(String, StoredWorker)> {
     let mut stored = Vec::new();
     for (of, mut names) in registry.changed() {
@@ -143,7 +143,7 @@ async fn leases_that_would_end_first_make_room() {
     assert!(known.contains(&lease(0, 1).id), "it was extended");
     assert!(all(151, 150).all(|it| known.contains(&it.id)), "the newest");
 
-    // More than are stored: all are compared, and those that have ended make room.
+    // More than are stored: all are compared, and leases that have ended make room.
     let compared = unchecked(&registry);
     assert_eq!(compared.len(), LEASES_KNOWN_MAX);
     for job in compared {
@@ -172,7 +172,7 @@ async fn a_lease_is_compared_with_its_record_when_its_end_has_passed() {
     let mut compared = unchecked(&registry);
     compared.sort_by_key(|it| it.id);
     assert_eq!(compared, [lease(2, 1), lease(3, 1)]);
-    // One was extended at another process, the other one has ended there.
+    // One lease was extended at another process, the other lease has ended there.
     registry.checked(lease(2, 1), Some(SINCE_MS + 90_000));
     registry.checked(lease(3, 1), None);
     assert_eq!(unchecked(&registry), []);

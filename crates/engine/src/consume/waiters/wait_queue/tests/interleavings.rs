@@ -12,7 +12,7 @@ const PROCESSES: usize = 3;
 const SCHEDULES: u64 = 40_000;
 const STEPS: usize = 100;
 
-/// What Redis has of a queue with one lane.
+/// A queue with one lane in Redis.
 #[derive(Default)]
 struct ModelRedis {
     ready: usize,
@@ -230,7 +230,7 @@ impl ModelProcess {
     }
 }
 
-/// What happens next; everything that is on its way arrives in the end.
+/// The next event; everything that is on its way arrives in the end.
 fn step(redis: &mut ModelRedis, all: &mut [ModelProcess], rng: &mut StdRng) {
     let own = rng.random_range(0..PROCESSES);
     let process = &mut all[own];

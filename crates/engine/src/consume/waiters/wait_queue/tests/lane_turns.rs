@@ -73,7 +73,7 @@ fn a_lane_whose_call_fails_ends_its_turn() {
     assert_eq!(tested.full_round(now), (first + 1) % 3);
 }
 
-/// A lane that answers slowly neither keeps its turn nor ends that of the lane that is served meanwhile.
+/// A lane that answers slowly neither keeps its turn nor ends the turn of the lane that is served meanwhile.
 fn a_slow_lane_has_no_turn(jobs: usize) {
     let mut tested = crowded();
     let now = Instant::now();

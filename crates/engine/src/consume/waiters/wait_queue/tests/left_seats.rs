@@ -53,7 +53,7 @@ fn jobs_of_a_round_go_to_no_seat_that_arrived_after_it_began() {
     assert_eq!(tested.at_seat(1), None);
 }
 
-/// The next round would take the jobs behind those that are on their way back, and the lane would lose its order.
+/// The next round would take the jobs behind the jobs that are on their way back, and the lane would lose its order.
 #[test]
 fn a_lane_is_not_looked_into_while_jobs_of_a_round_are_given_back_to_it() {
     let (mut tested, round) = first_seat_left(&[(1, 1)]);
