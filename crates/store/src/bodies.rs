@@ -37,11 +37,11 @@ pub(crate) const UPLOAD_MS: u64 = 60_000;
 /// Bodies that are read at the same time. Replies have a time limit, so their size must be bounded.
 const BODIES_PER_ROUND: usize = 16;
 
-/// How many bytes of a payload are read at most, in steps, until its attributes are all there. Those with the most and the
-/// longest attributes of the native API need the second step.
+/// How many bytes of a payload are read at most, in steps, until its attributes are all there. Payloads with the most
+/// and the longest attributes of the native API need the second step.
 const BEGINNING_BYTES: [usize; 2] = [4 * 1024, 64 * 1024];
 
-/// What is read of a payload outside of its record.
+/// The part of a payload outside of its record that is read.
 #[derive(Debug, Clone, Copy)]
 enum BodyPart {
     Whole,
@@ -150,8 +150,8 @@ impl StoredRecord {
         self.parts.decode_without_payload(bucket, number).ok()
     }
 
-    /// The job, from a record whose payload has at most `most` bytes: those of a longer one are its beginning. The seal
-    /// of a whole payload is checked.
+    /// The job, from a record whose payload has at most `most` bytes: of a longer payload they are the beginning. The
+    /// seal of a whole payload is checked.
     fn decode_beginning(&self, most: usize) -> Result<JobBeginning, JobReadError> {
         if self.is_outside() && self.parts.payload.len() >= most {
             let (bucket, number) = (self.id.bucket(), self.id.number());

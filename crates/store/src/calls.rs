@@ -12,7 +12,7 @@ use crate::store::Store;
 /// How long calls of producers, consumers and operators wait while the slot of their key moves or has no primary. The
 /// limit of a request is longer.
 pub(crate) const SLOT_PATIENCE: Duration = Duration::from_secs(20);
-/// The same for calls that are repeated anyway, such as those of pumps: other buckets must not wait.
+/// The same for calls that are repeated anyway, such as the calls of pumps: other buckets must not wait.
 pub(crate) const SLOT_PATIENCE_OF_PUMPS: Duration = Duration::from_millis(100);
 
 /// The server that replied to a call, and when the call was sent.
@@ -21,7 +21,7 @@ pub(crate) struct SentCall {
     pub(crate) sent_at: Instant,
 }
 
-/// Reads the value of a reply. What was read from the protocol and is not what is stored there is damaged.
+/// Reads the value of a reply. A value of the protocol that has another form than the stored one is damaged.
 fn read_value<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
     redis::from_redis_value(value).map_err(|error| StoreError::corrupt(error.to_string()))
 }

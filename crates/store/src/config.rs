@@ -10,7 +10,7 @@ use tidegate_core::SlotWidth;
 /// not have to unset it.
 pub const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
-/// Settings of one [`crate::store::Store`]. An optional text that is empty is the same as one that is not set.
+/// Settings of one [`crate::store::Store`]. An optional text that is empty counts as not set.
 #[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
@@ -37,7 +37,7 @@ pub struct StoreConfig {
     /// The password at the sentinels.
     #[serde(deserialize_with = "unless_empty")]
     pub sentinel_password: Option<String>,
-    /// The user at Redis; none = that of the url, or the default user. This key, `password` and `database` override
+    /// The user at Redis; none = the user of the url, or the default user. This key, `password` and `database` override
     /// the url.
     #[serde(deserialize_with = "unless_empty")]
     pub username: Option<String>,
@@ -50,7 +50,7 @@ pub struct StoreConfig {
     pub tls: bool,
     /// Whether the sentinels are reached over TLS.
     pub tls_sentinels: bool,
-    /// The certificate authorities (PEM) to trust; none = those of the system.
+    /// The certificate authorities (PEM) to trust; none = the authorities of the system.
     #[serde(deserialize_with = "unless_empty")]
     pub tls_ca_file: Option<PathBuf>,
     /// The client certificate (PEM), with its intermediate certificates.

@@ -21,7 +21,7 @@ use crate::waiter_id::WaiterId;
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 impl Store {
-    /// Connects to a deployment, checks that its servers are safe for jobs, and that its layout is that of `config`.
+    /// Connects to a deployment, checks that its servers are safe for jobs, and that it has the layout of `config`.
     ///
     /// Afterwards the connection is restored automatically: calls fail while Redis is unavailable, and succeed again
     /// once it is available.

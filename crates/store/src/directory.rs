@@ -22,8 +22,8 @@ pub struct JobDirectory {
 }
 
 impl JobDirectory {
-    /// Stores the queues in which the job with this key may be, for the time `kept`, and returns those that were stored
-    /// before.
+    /// Stores the queues in which the job with this key may be, for the time `kept`, and returns the queues that were
+    /// stored before.
     ///
     /// # Errors
     /// Redis is unavailable. The entry may have been stored.

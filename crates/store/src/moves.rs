@@ -1,6 +1,6 @@
-//! Whether new jobs of a deployment are stored in another one, as all processes have to know: one whose settings do not name
-//! the other deployment would take a job there for one that is gone. Each bucket has the record: a process that can read a
-//! job can read the record too, although other servers of a cluster may be unavailable.
+//! Whether new jobs of a deployment are stored in another deployment, as all processes have to know: a process whose
+//! settings do not name the other deployment would take a job there for a deleted job. Each bucket has the record: a
+//! process that can read a job can read the record too, although other servers of a cluster may be unavailable.
 
 use futures_util::future::join_all;
 use redis::Cmd;
@@ -27,7 +27,7 @@ impl Store {
         self.in_each_bucket(Cmd::del).await
     }
 
-    /// All buckets at the same time, whether or not the server of another one is available.
+    /// All buckets at the same time, whether or not the server of another bucket is available.
     async fn in_each_bucket(&self, command: impl Fn(String) -> Cmd) -> Result<(), StoreError> {
         let keys = self.all_buckets().map(|it| self.keys(it).moves_to());
         let calls = keys.map(|key| {

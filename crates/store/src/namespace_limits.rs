@@ -1,4 +1,4 @@
-//! What one namespace may create.
+//! The limits of one namespace.
 
 use serde::Deserialize;
 

@@ -49,7 +49,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// The commands in scripts: those of the auditor, or of the daemons. Commands that Rust sends are not included; the
+    /// The commands in scripts of the auditor, or of the daemons. Commands that Rust sends are not included; the
     /// lists contain them by hand.
     fn called(by_auditor: bool) -> BTreeSet<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lua");
@@ -76,7 +76,7 @@ mod tests {
         user.contains(&format!(" +{} ", command.to_lowercase()))
     }
 
-    /// The users in the examples: that of the daemons, and that of the auditor.
+    /// The users in the examples: the user of the daemons, and the user of the auditor.
     fn users() -> [String; 2] {
         [
             include_str!("../../../deploy/redis/users.acl").to_lowercase(),

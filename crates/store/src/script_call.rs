@@ -132,8 +132,9 @@ impl Call<'_> {
         Ok(self.send_tracked().await?.0)
     }
 
-    /// Sends one of many calls that change many jobs each, such as those of a purge. One at a time is sent to a server, with a pause
-    /// behind it that is as long as the call: purges, however many and of how many lanes, leave half of the server to other calls.
+    /// Sends one of many calls that change many jobs each, such as the calls of a purge. One at a time is sent to a
+    /// server, with a pause behind it that is as long as the call: purges, however many and of how many lanes, leave
+    /// half of the server to other calls.
     ///
     /// # Errors
     /// As [`Call::send`]; there was no turn within the command timeout.

@@ -70,7 +70,7 @@ pub(crate) fn layout(config: &StoreConfig) -> String {
     format!("layout={LAYOUT_VERSION} buckets={buckets} slot_ms={slot_ms}")
 }
 
-/// What may lose jobs on this server.
+/// The settings of this server that may lose jobs.
 pub(crate) fn risks(info: &ServerInfo) -> impl Iterator<Item = ServerCheckError> {
     let unsafe_value = |key, safe| info.get(key).filter(|value| *value != safe);
     let no_file = unsafe_value("aof_enabled", "1").filter(|_| !info.is_loading());

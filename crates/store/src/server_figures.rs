@@ -29,8 +29,8 @@ pub struct ServerFigures {
     pub without_append_only_file: u64,
     /// Servers that may evict jobs: their `maxmemory-policy` is not `noeviction`.
     pub evicting: u64,
-    /// Whether the layout of the stored data is missing, or another one than that of this process: Redis was emptied, or
-    /// has the data of another deployment. `None` if its server does not reply.
+    /// Whether the layout of the stored data is missing, or differs from the layout of this process: Redis was emptied,
+    /// or has the data of another deployment. `None` if its server does not reply.
     pub has_other_layout: Option<bool>,
 }
 
@@ -52,8 +52,8 @@ impl Store {
         })
     }
 
-    /// Whether the layout of the stored data is missing, or another one than that of this process. `None` if its server
-    /// does not reply.
+    /// Whether the layout of the stored data is missing, or differs from the layout of this process. `None` if its
+    /// server does not reply.
     pub async fn has_other_layout(&self) -> Option<bool> {
         let get = redis::Cmd::get(keys::LAYOUT);
         let found: Option<String> = self.command(&get).await.ok()?;

@@ -1,4 +1,4 @@
-//! What a server reports about itself (`INFO`).
+//! The report of a server about itself (`INFO`).
 
 use std::collections::HashMap;
 

@@ -45,7 +45,7 @@ pub struct SizesVersion {
 /// The right to collect the sizes of all queues.
 #[derive(Debug)]
 pub struct SizesClaim {
-    /// Unique; that of the sizes, once they are stored.
+    /// Unique; the number of the sizes, once they are stored.
     pub id: String,
     side: String,
 }

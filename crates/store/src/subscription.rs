@@ -49,7 +49,7 @@ pub enum Doorbell {
     },
     /// The subscription to these buckets is new: earlier messages may be lost.
     Resubscribed {
-        /// The buckets, which are those of one server.
+        /// The buckets of one server.
         buckets: BTreeSet<u16>,
     },
 }

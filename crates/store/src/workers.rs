@@ -20,7 +20,7 @@ static WORKERS_LIST: LazyScript = script!("workers_list");
 /// Maximum number of entries that one call reads: with 100 leases each they hold Redis for less than 0.5 ms.
 const ENTRIES_MAX: usize = 25;
 
-/// What a process knows of a worker.
+/// A worker as a process knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerEntry {
     /// The name of the worker.
@@ -49,7 +49,7 @@ impl WorkerEntry {
 pub struct StoredWorkers {
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
-    /// The entries. Those of a worker are adjacent, and may continue in the next page.
+    /// The entries. The entries of a worker are adjacent, and may continue in the next page.
     pub entries: Vec<WorkerEntry>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<String>,

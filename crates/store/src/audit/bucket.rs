@@ -232,7 +232,7 @@ impl<'a> BucketAudit<'a> {
     }
 }
 
-/// The header of a record. Each change of a job changes it, except a replacement by one with the same times.
+/// The header of a record. Each change of a job changes it, except a replacement by a job with the same times.
 pub(super) fn head(record: &[u8]) -> &[u8] {
     record.get(..HEADER_BYTES).unwrap_or(record)
 }

@@ -107,7 +107,7 @@ impl BucketAudit<'_> {
         self.correct(queue, counts.corrected, missing).await
     }
 
-    /// The chunks that were found, and those that may have been added since.
+    /// The chunks that were found, and chunks that may have been added since.
     async fn chunks_since(&self, first_sequence: u64) -> Result<Vec<u64>, StoreError> {
         let mut chunks = self.keys.chunks.clone();
         let last = self.sequence().await?;
@@ -237,7 +237,7 @@ impl QueueCounts {
         })
     }
 
-    /// What is to be added to the counts of this queue, by state.
+    /// The numbers to add to the counts of this queue, by state.
     fn missing(&self, tally: &Tally, queue: u32) -> [i64; 5] {
         let real = tally.counts.get(&queue).copied().unwrap_or_default();
         std::array::from_fn(|state| real[state] - self.counts[state])

@@ -2,12 +2,12 @@
 
 use tidegate_core::{FarSlot, JobId, JobState};
 
-/// An inconsistency in what is stored.
+/// An inconsistency of the stored data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditFinding {
     /// The bucket; `None` for a key outside of all buckets.
     pub bucket: Option<u16>,
-    /// What is inconsistent.
+    /// The kind of the inconsistency.
     pub defect: Inconsistency,
     /// Whether it was repaired.
     pub repaired: bool,
@@ -155,7 +155,7 @@ pub enum Inconsistency {
     WrongCounts {
         /// The queue's number.
         queue: u32,
-        /// What is to be added to its counts: delayed, ready, leased, dead, done.
+        /// The numbers to add to its counts: delayed, ready, leased, dead, done.
         missing: [i64; 5],
     },
     /// The number of names that a hash counts for the limit of a namespace differs from the names that it has.

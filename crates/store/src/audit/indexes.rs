@@ -17,7 +17,7 @@ use crate::verbs::IndexCheck;
 /// The field of `queues` with the last queue number.
 const LAST_QUEUE: &[u8] = b"#";
 
-/// Whether a field of `queues` is a number of queues: of all that ever had one, or of those of a namespace.
+/// Whether a field of `queues` is a number of queues: of all that ever had one, or of the queues of a namespace.
 fn is_number_of_queues(field: &[u8]) -> bool {
     field == LAST_QUEUE || field.ends_with(b"/")
 }

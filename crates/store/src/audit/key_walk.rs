@@ -63,7 +63,7 @@ impl FoundKeys {
     }
 }
 
-/// What the walk has found.
+/// The keys that the walk has found.
 #[derive(Debug, Default)]
 pub(super) struct WalkedKeys {
     /// The keys of the audited buckets.

@@ -298,8 +298,8 @@ impl BucketAudit<'_> {
         }
         let width = self.store.inner.slot_width;
         let mut named = BTreeSet::new();
-        // The hint of a long lease is in slots before its end, one after the other. It may move to one that did not exist
-        // when the index was read, but hardly twice.
+        // The hint of a long lease is in slots before its end, one after the other. It may move to a slot that did not
+        // exist when the index was read, but hardly twice.
         for _ in 0..2 {
             let own = suspects.values().flat_map(|suspect| suspect.lists(width));
             let slots = self.indexed_slots().await?.into_iter();

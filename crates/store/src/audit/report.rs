@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::finding::{AuditFinding, Inconsistency};
 
-/// How many times a change that several calls make is checked again: a lock whose holder is not on the roster, and a schedule
-/// whose tick is not that of its definition. Other pumps take such a lock within one call, which may fail and be repeated: the
-/// 10 s are three times the longest call.
+/// How many times a change that several calls make is checked again: a lock whose holder is not on the roster, and a
+/// schedule whose tick differs from its definition. Other pumps take such a lock within one call, which may fail and be
+/// repeated: the 10 s are three times the longest call.
 pub(super) const RECHECKS: u32 = 20;
 /// The pause before each of these checks. A pump that joins the roster again stays on it for longer.
 pub(super) const RECHECK_PAUSE: Duration = Duration::from_millis(500);

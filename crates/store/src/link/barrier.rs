@@ -37,8 +37,8 @@ use tidegate_core::Durability;
 /// Maximum number of barriers of one durability in flight at a server, each on a separate connection.
 const CARRIERS: usize = 4;
 /// While one barrier is in flight, the next one begins after this time, unless the first one ends before. With each
-/// further one in flight the time is [`GAP_GROWTH`] times longer. All four begin within 0.7 s, so that they are spread
-/// over the second between two fsyncs with `appendfsync everysec`.
+/// further barrier in flight the time is [`GAP_GROWTH`] times longer. All four begin within 0.7 s, so that they are
+/// spread over the second between two fsyncs with `appendfsync everysec`.
 const GAP: Duration = Duration::from_millis(20);
 const GAP_GROWTH: u32 = 5;
 /// How much longer than its timeout a caller waits for the reply of the server that the time is over.

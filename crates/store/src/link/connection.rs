@@ -9,7 +9,7 @@
 //!
 //! The library reconnects after I/O errors only: after a rejected login every later call would get the same error, for
 //! ever. A half-open connection returns no error, although nothing that is sent arrives. If it is not acknowledged, the
-//! kernel detects this (`Waits::tcp_settings`). A proxy, such as a sidecar or one that terminates TLS, acknowledges it
+//! kernel detects this (`Waits::tcp_settings`). A proxy, such as a sidecar or a terminator of TLS, acknowledges it
 //! nevertheless; then only missing replies reveal it.
 
 use std::sync::Arc;
@@ -38,7 +38,8 @@ const IDLE_MAX: Duration = Duration::from_millis(2500);
 
 pub(crate) struct RedisConnection {
     client: Client,
-    /// The runtime in which it was made. Its socket belongs there, also after a reconnect that a call of another one has caused.
+    /// The runtime in which it was made. Its socket belongs there, also after a reconnect that a call of another
+    /// runtime has caused.
     runtime: Handle,
     config: ConnectionManagerConfig,
     waits: Timeouts,

@@ -25,7 +25,7 @@ impl HostPort {
         }
     }
 
-    /// Parses the address of a node, `host:port`, as the node at `queried` reports it. Without a host it is that of
+    /// Parses the address of a node, `host:port`, as the node at `queried` reports it. Without a host it is the host of
     /// `queried`.
     pub(crate) fn of_node(text: &str, queried: &Self) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;

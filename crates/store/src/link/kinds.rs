@@ -16,7 +16,7 @@ use crate::error::StoreError;
 /// The servers of a deployment, by kind.
 #[derive(Debug)]
 pub(crate) enum Link {
-    /// The master: the server at the address in the settings, or the one that the sentinels report.
+    /// The master: the server at the address in the settings, or the server that the sentinels report.
     Master {
         server: watch::Receiver<Arc<StoreServer>>,
         /// Wakes the follower, because the master may have changed.

@@ -2,7 +2,7 @@
 //!
 //! | kind | the server |
 //! |---|---|
-//! | direct | the one in the url |
+//! | direct | the server in the url |
 //! | sentinel | the master that the sentinels report; see `follow.rs` |
 //! | cluster | the primary that has the slot of the key; see `cluster/` |
 //!

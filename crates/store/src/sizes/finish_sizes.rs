@@ -13,7 +13,7 @@ static FINISH_SIZES: LazyScript = script!("finish_sizes");
 
 impl SharedSizes {
     /// Stores the sizes that were collected. Returns whether they are stored: not if this took so long that another process
-    /// has claimed the collection. `refresh` is that of [`Self::claim`].
+    /// has claimed the collection. `refresh` is the same as in [`Self::claim`].
     ///
     /// # Errors
     /// Redis is unavailable, or does not take writes.
@@ -30,7 +30,8 @@ impl SharedSizes {
             pages += 1;
         }
         let queues = collected.queues.len();
-        // Sizes stay recent for longer the more queues were read. Those that lack some do not: the next reader looks again.
+        // Sizes stay recent for longer the more queues were read. Sizes that lack some queues do not: the next reader
+        // looks again.
         let read_at_a_cost = match collected.missing_buckets {
             0 => queues,
             _ => 0,

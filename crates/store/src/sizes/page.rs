@@ -17,7 +17,7 @@ const NUMBERS_BYTES: usize = 24;
 /// The most bytes of a page that is decompressed, should it be damaged.
 const DECODED_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A page. The figures beside its rows are those of all queues, the same in each page.
+/// A page. The figures beside its rows are sums of all queues, the same in each page.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SizesPage {
@@ -28,7 +28,7 @@ pub(super) struct SizesPage {
     rows: Vec<SizesRow>,
 }
 
-/// A queue, its jobs delayed, ready, leased, dead, done, and the age of the oldest ready one in ms.
+/// A queue, its jobs delayed, ready, leased, dead, done, and the age of the oldest ready job in ms.
 #[derive(Debug, Serialize, Deserialize)]
 struct SizesRow(String, [u64; 5], Option<u64>);
 

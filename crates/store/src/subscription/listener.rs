@@ -34,7 +34,7 @@ impl ChannelListener {
         Self { store, share }
     }
 
-    /// Sends the result of `read` for each message, and that of `resubscribed` for the channels after each new
+    /// Sends the result of `read` for each message, and the result of `resubscribed` for the channels after each new
     /// subscription.
     pub(super) async fn forward<T>(
         &self,

@@ -18,7 +18,7 @@ static ACK_WITH_RESULTS: LazyScript = script!("ack").refused_without_memory();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Acked {
-    /// What became of the job.
+    /// The outcome.
     pub outcome: Outcome,
     /// The state it was in, if it is done.
     pub was: Option<JobState>,
@@ -56,7 +56,7 @@ impl From<LeasedJob> for AckRequest {
     }
 }
 
-/// What a worker returns for a job that is done.
+/// The result that a worker returns for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewResult {
     /// Stored with the result.
@@ -65,7 +65,7 @@ pub struct NewResult {
     pub body: bytes::Bytes,
 }
 
-/// Acknowledging jobs; those that count failures and do not say how long they are kept are kept for this time, in ms.
+/// Acknowledging jobs; jobs that count failures and do not say how long they are kept are kept for this time, in ms.
 struct Ack {
     retain_ms: u64,
 }
@@ -134,8 +134,8 @@ impl Store {
         Ok(acked.pop().unwrap_or(Ack::GONE))
     }
 
-    /// Ends jobs that are done, and returns the outcome of each, in order. Those of a bucket are ended in one step, unless
-    /// their results are large. Jobs of the native API that do not say how long they are to be kept are kept for
+    /// Ends jobs that are done, and returns the outcome of each, in order. The jobs of a bucket are ended in one step,
+    /// unless their results are large. Jobs of the native API that do not say how long they are to be kept are kept for
     /// `retain_ms`; 0 = they are deleted.
     ///
     /// # Errors
@@ -231,7 +231,7 @@ impl Store {
     }
 }
 
-/// Splits the jobs of a bucket into calls with small results each, or with one that is large.
+/// Splits the jobs of a bucket into calls with small results each, or with one large result.
 fn small_calls<'a>(
     indexes: &'a [usize],
     jobs: &'a [AckRequest],

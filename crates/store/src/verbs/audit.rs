@@ -24,7 +24,7 @@ pub(crate) enum CheckOutcome {
     Repaired,
 }
 
-/// What may be missing or damaged at a job; the names are those of the script.
+/// The parts of a job that may be missing or damaged, by the names of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobCheck {
     Timer,

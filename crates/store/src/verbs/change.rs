@@ -34,7 +34,7 @@ impl Store {
     /// Changes when a job is due that is delayed or ready, if it is in this state; `None` = in either of them.
     ///
     /// # Errors
-    /// Those of [`Self::change`].
+    /// The errors of [`Self::change`].
     pub async fn change_in(
         &self,
         queue: &QueueKey,

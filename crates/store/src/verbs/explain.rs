@@ -14,7 +14,7 @@ const HINTS_MAX: usize = 200;
 /// Maximum number of these calls. Another one follows if all hints of those before it were stale.
 const CALLS_MAX: usize = 10;
 
-/// How many ready jobs are before a ready one in its lane, at least and at most.
+/// How many ready jobs are before a ready job in its lane, at least and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobsBefore {
     /// So many were counted.
@@ -23,7 +23,7 @@ pub struct JobsBefore {
     pub most: u64,
 }
 
-/// A job, and what decides when it is delivered.
+/// A job, and the facts that decide when it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSurroundings {
     /// The job. Its attributes and body are empty if they are damaged, or were not read.
@@ -42,7 +42,7 @@ pub struct JobSurroundings {
     pub has_pump: bool,
 }
 
-/// What one call returns.
+/// The reply of one call.
 struct Explained {
     now_ms: u64,
     number: u64,
@@ -57,8 +57,9 @@ struct Explained {
 }
 
 impl Store {
-    /// A job by its id or key, and what decides when it is delivered; `None` if there is no such job. Large bodies are not
-    /// read, except for the attributes of a job with a key that is named by its id: the key is one of them.
+    /// A job by its id or key, and the facts that decide when it is delivered; `None` if there is no such job. Large
+    /// bodies are not read, except for the attributes of a job with a key that is named by its id: the key is one of
+    /// them.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -93,7 +94,7 @@ impl Store {
         }))
     }
 
-    /// What the last call has returned, and how many jobs are before a ready one.
+    /// The reply of the last call, and how many jobs are before a ready job.
     async fn explained(
         &self,
         queue: &QueueKey,

@@ -13,7 +13,7 @@ static FAIL: LazyScript = script!("fail").refused_without_memory();
 /// The same for a server that has reached `maxmemory`: histories do not grow there.
 static FAIL_WHEN_FULL: LazyScript = script!("fail");
 
-/// What happens after a failure.
+/// The effect of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFailure {
     /// The next attempt follows after the delay for it, unless this was the last one.
@@ -29,7 +29,7 @@ pub enum AfterFailure {
 pub struct FailRequest {
     /// The job and its delivery.
     pub job: LeasedJob,
-    /// What happens now.
+    /// The effect.
     pub then: AfterFailure,
     /// The error, for the history of the job.
     pub error: String,
@@ -68,7 +68,7 @@ impl SettleVerb for FailVerb<'_> {
             AfterFailure::RetryInMs(delay_ms) => call.arg(delay_ms),
             AfterFailure::Bury => call.arg("dead"),
         };
-        // Scripts have no random numbers: those of Redis's Lua are the same in each call.
+        // Scripts have no random numbers: the random numbers of Redis's Lua are the same in each call.
         call.arg(rand::random::<u16>()).arg(&failed.error)
     }
 
@@ -80,8 +80,8 @@ impl SettleVerb for FailVerb<'_> {
 }
 
 impl Store {
-    /// Ends deliveries that failed, and returns the outcome of each, in order. `policy` is that of jobs that have none. A
-    /// server that has reached `maxmemory` stores an error only in the place of an older one.
+    /// Ends deliveries that failed, and returns the outcome of each, in order. `policy` is the retry policy of jobs
+    /// that have none. A server that has reached `maxmemory` stores an error only in the place of an older one.
     ///
     /// # Errors
     /// Redis is unavailable. Deliveries may have been ended; a repeated call finds them lost.

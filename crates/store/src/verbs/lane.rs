@@ -22,7 +22,7 @@ impl Store {
         call.send().await?.ok()?.flag()
     }
 
-    /// Opens a lane in its bucket if it was closed with an earlier epoch than `epoch`: that of its queue's row, in
+    /// Opens a lane in its bucket if it was closed with an earlier epoch than `epoch`: the epoch of its queue's row, in
     /// which the lane must be in use already. Returns the epoch with which the lane stays closed, if it does.
     ///
     /// # Errors

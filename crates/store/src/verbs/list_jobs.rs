@@ -53,7 +53,7 @@ pub struct ListedJob {
     pub index: Option<u64>,
 }
 
-/// What one call of [`Store::list_jobs`] has found.
+/// The jobs that one call of [`Store::list_jobs`] has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedJobs {
     /// The jobs, perhaps none. Ready and dead ones are in the order of their lists, others in no order.
@@ -94,7 +94,7 @@ fn read_jobs(
 
 impl Store {
     /// Reads up to `hints` hints of a lane, at most [`LIST_HINTS_MAX`], from a position on (`None` = from the begin), and
-    /// returns those of their jobs that are selected. A job whose state and due time stay as they are during the whole list
+    /// returns the selected jobs of them. A job whose state and due time stay as they are during the whole list
     /// is in it, perhaps twice.
     ///
     /// # Errors

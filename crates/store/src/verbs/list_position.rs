@@ -10,7 +10,7 @@ use tidegate_core::JobState;
 /// none is missed which moves on during a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ListPart {
-    /// Delayed and leased jobs whose timers are in far slots, among those of all queues of the bucket.
+    /// Delayed and leased jobs whose timers are in far slots, among the timers of all queues of the bucket.
     Far,
     /// The other delayed and leased jobs.
     Near,
@@ -24,7 +24,7 @@ const LEVEL: RangeInclusive<u64> = 1..=4;
 const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 /// Times in ms, job numbers, numbers of far slots.
 const SIX_BYTES: RangeInclusive<u64> = 0..=(1 << 48) - 1;
-/// What scripts count with doubles.
+/// Scripts count with doubles.
 const EXACT: RangeInclusive<u64> = 0..=(1 << 53) - 1;
 const PLACE: RangeInclusive<u64> = 0..=99;
 

@@ -41,7 +41,8 @@ pub struct ListedQueue {
 pub struct AllQueues {
     /// The queues, in no order. Their figures are sums over all lanes that could be read.
     pub queues: Vec<ListedQueue>,
-    /// Time for which the earliest timer is overdue, in ms: that of a delayed job, a lease, or the loading of a far slot.
+    /// Time for which the earliest timer is overdue, in ms: the timer of a delayed job, of a lease, or of the loading
+    /// of a far slot.
     pub overdue_ms: u64,
     /// Buckets that could not be read.
     pub missing_buckets: usize,

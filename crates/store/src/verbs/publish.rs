@@ -94,7 +94,7 @@ impl Store {
     /// all states count, dead ones too; a job that is replaced in the same step does not.
     ///
     /// # Errors
-    /// Those of [`Store::publish`], except for a closed lane.
+    /// The errors of [`Store::publish`], except for a closed lane.
     pub async fn try_publish<'a>(
         &self,
         lane: impl Into<Lane<'a>>,

@@ -29,7 +29,7 @@ pub struct IdempotentRequest {
 pub struct PublishJob {
     /// The job. The hash of its key, if it has one, is in its native options.
     pub job: NewJob,
-    /// What happens to a job with the same key. Without a key it has no meaning.
+    /// The effect on a job with the same key. Without a key it has no meaning.
     pub if_exists: IfExists,
     /// The idempotency key.
     pub idempotency: Option<IdempotentRequest>,
@@ -61,7 +61,7 @@ impl PublishJob {
     }
 }
 
-/// What became of a job that was published.
+/// The outcome of the publish of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishOutcome {
     /// It is stored as a new job.
@@ -120,7 +120,7 @@ impl PublishOutcome {
 /// The result of publishing a job with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishReply {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: PublishOutcome,
     /// The job; `None` if it was refused.
     pub job: Option<JobSnapshot>,
@@ -141,7 +141,7 @@ pub struct JobSnapshot {
 /// How jobs with keys are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyedCall {
-    /// Maximum number of jobs of the queue, except for those that are done; `None` = not limited.
+    /// Maximum number of jobs of the queue, except for done jobs; `None` = not limited.
     pub max_jobs: Option<u64>,
     /// Whether the queue takes no jobs: only repeated requests are answered.
     pub is_closed: bool,
@@ -151,7 +151,7 @@ pub struct KeyedCall {
     pub atomic: bool,
 }
 
-/// What a call that published jobs with keys did.
+/// The outcome of a call that published jobs with keys.
 #[derive(Debug, Clone)]
 pub enum KeyedPublish {
     /// The result of each job, in order.
@@ -186,7 +186,7 @@ impl Store {
     /// the first lane of the queue, which is always open.
     ///
     /// # Errors
-    /// Those of [`Store::publish`].
+    /// The errors of [`Store::publish`].
     pub async fn publish_keyed(
         &self,
         queue: &QueueKey,

@@ -49,7 +49,7 @@ impl Store {
             .await
     }
 
-    /// Deletes those of these jobs of a queue which are in this state, ready or dead, and returns their number. The jobs must
+    /// Of these jobs of a queue, deletes the jobs in this state, ready or dead, and returns their number. The jobs must
     /// be in the bucket of the first one; at most [`super::LIST_HINTS_MAX`].
     ///
     /// # Errors

@@ -42,7 +42,7 @@ impl Store {
     /// Gives a delivery back that did not reach its consumer. Its try is not counted.
     ///
     /// # Errors
-    /// Those of [`Self::release_all`].
+    /// The errors of [`Self::release_all`].
     pub async fn release(
         &self,
         queue: &QueueKey,
@@ -55,8 +55,8 @@ impl Store {
     }
 
     /// Gives deliveries of a queue back, and returns the outcome of each, in order. Without a delay they are the next
-    /// jobs of their lane: the last one comes first, and the others follow in reverse order. Those of a bucket are given
-    /// back in one step.
+    /// jobs of their lane: the last job comes first, and the others follow in reverse order. The jobs of a bucket are
+    /// given back in one step.
     ///
     /// # Errors
     /// Redis is unavailable. Unless the release was executed, the jobs are ready again when their leases expire, with one

@@ -73,7 +73,7 @@ impl LeaseLength {
     }
 }
 
-/// What a reserve call does besides serving its claims.
+/// The work of a reserve call besides serving its claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReserveOptions {
     /// Whether the process is registered as waiting for the lane if a claim is not filled. Its next jobs then ring one of
@@ -96,7 +96,7 @@ pub struct ReservedJobs {
     pub is_registered: bool,
 }
 
-/// What one call has reserved.
+/// The jobs that one call has reserved.
 struct ReservedOnce {
     /// Whether to call again.
     has_more: bool,
@@ -156,7 +156,7 @@ impl Store {
     /// ready jobs.
     ///
     /// # Errors
-    /// Those of [`Self::reserve`].
+    /// The errors of [`Self::reserve`].
     pub async fn reserve_with<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
@@ -190,7 +190,7 @@ impl Store {
             for (claim, jobs) in open.iter_mut().zip(&mut jobs) {
                 jobs.reserve_exact(found.len().min(claim.count.into()));
                 for job in found.by_ref().take(claim.count.into()) {
-                    // Instead of a deleted or corrupt job another one is reserved.
+                    // Instead of a deleted or corrupt job another job is reserved.
                     let Some(job) = job else {
                         once.has_more = true;
                         continue;

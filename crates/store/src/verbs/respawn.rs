@@ -83,9 +83,10 @@ impl Store {
         Ok(respawned)
     }
 
-    /// Makes those of these jobs of a queue ready, or delayed, which are dead, and returns their number. The jobs must be in
-    /// the bucket of the first one, as [`Self::list_jobs`] returned them; at most [`super::LIST_HINTS_MAX`]. They never expire.
-    /// The first one is due at `due_us` on the clock of its Redis, in µs since 1970, and each further one `space` later.
+    /// Of these jobs of a queue, makes the dead ones ready, or delayed, and returns their number. The jobs must be in
+    /// the bucket of the first one, as [`Self::list_jobs`] returned them; at most [`super::LIST_HINTS_MAX`]. They never
+    /// expire. The first job is due at `due_us` on the clock of its Redis, in µs since 1970, and each further one
+    /// `space` later.
     ///
     /// # Errors
     /// Redis is unavailable. Jobs may have been respawned.

@@ -19,7 +19,7 @@ pub struct Roster {
 
 impl Store {
     /// Adds `instance` to the roster of a server for `ttl_ms` from now, or renews its membership, and returns the
-    /// roster. `bucket` is the one that stores the roster ([`crate::server_buckets::ServerBuckets`]). Subscribers to
+    /// roster. `bucket` is the bucket that stores the roster ([`crate::server_buckets::ServerBuckets`]). Subscribers to
     /// the alarms of the bucket get a message when an instance joins, leaves or expires.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub enum SchedulesDue {
     NotLeading,
 }
 
-/// What is to be published for a tick.
+/// The job to publish for a tick.
 #[derive(Debug, Clone)]
 pub struct TickPublish<'a> {
     /// The tick, as it was read.
@@ -81,7 +81,7 @@ impl TickPublish<'_> {
         Ok(job)
     }
 
-    /// Checks the job: one that is not valid fails a call for all of its ticks.
+    /// Checks the job: an invalid job fails a call for all of its ticks.
     ///
     /// # Errors
     /// The job is not valid.
@@ -90,11 +90,11 @@ impl TickPublish<'_> {
     }
 }
 
-/// What became of a tick.
+/// The outcome of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum TickOutcome {
-    /// A job was published, or the one with its key stays.
+    /// A job was published, or the job with its key stays.
     Published(PublishOutcome),
     /// No job was published.
     LeftOut,
@@ -102,7 +102,7 @@ pub enum TickOutcome {
     Moved,
 }
 
-/// What became of several ticks.
+/// The outcomes of several ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedTicks {
     /// The outcome of each, in their order.

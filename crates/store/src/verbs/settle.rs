@@ -1,4 +1,5 @@
-//! What the verbs that end or extend leases share: they take jobs of one queue, and make one call for each bucket.
+//! The common parts of the verbs that end or extend leases: they take jobs of one queue, and make one call for each
+//! bucket.
 
 use std::collections::BTreeMap;
 
@@ -43,9 +44,9 @@ pub(super) fn outcome_of(
 
 /// A verb that ends or extends leases.
 pub(super) trait SettleVerb: Sized {
-    /// What the caller wants of a job.
+    /// The request for a job.
     type Item;
-    /// What became of it.
+    /// Its outcome.
     type Outcome: Clone;
 
     /// The outcome of a job whose bucket does not exist.
@@ -53,7 +54,7 @@ pub(super) trait SettleVerb: Sized {
 
     fn id(item: &Self::Item) -> JobId;
 
-    /// Adds the arguments before those of the jobs.
+    /// Adds the arguments before the arguments of the jobs.
     fn add_options<'c>(&self, call: Call<'c>) -> Call<'c>;
 
     /// The script and the verb for a server that has reached `maxmemory` and refuses the first script; `None` if it never

@@ -6,7 +6,7 @@ use tidegate_core::Namespace;
 
 use crate::verbs::NamespaceCount;
 
-/// What a hash has of a namespace.
+/// The names of a namespace in a hash.
 #[derive(Debug, Default)]
 struct NamespaceNames {
     names: BTreeSet<Vec<u8>>,
@@ -31,7 +31,7 @@ impl CountedNames {
         }
     }
 
-    /// What the hash counts of a namespace, and how many names it has.
+    /// The count of a namespace in the hash, and how many names it has.
     pub(super) fn count(&self, namespace: &Namespace) -> NamespaceCount {
         self.0.get(namespace).map(count_of).unwrap_or_default()
     }

@@ -64,7 +64,7 @@ impl CallCommands<'_> {
         matches!(self, Self::Command(_))
     }
 
-    /// Sends it and returns the replies. An error is that of the connection, of a single command, or of the last
+    /// Sends it and returns the replies. An error is the error of the connection, of a single command, or of the last
     /// command of several if it was not executed.
     async fn send_over(
         self,

@@ -202,8 +202,8 @@ impl TopologyFollower {
     }
 }
 
-/// Combines the errors of all nodes. The reason is that of the last error, so that a wrong password is not reported as
-/// an unreachable server.
+/// Combines the errors of all nodes. The reason is the reason of the last error, so that a wrong password is not
+/// reported as an unreachable server.
 fn combined_error(refusals: Vec<(HostPort, StoreError)>) -> StoreError {
     let said = refusals
         .iter()

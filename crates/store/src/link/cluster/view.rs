@@ -63,7 +63,7 @@ impl ClusterView {
 }
 
 impl SlotRange<HostPort> {
-    /// Parses a range: first slot, last slot, then its nodes, of which the first one is the primary.
+    /// Parses a range: first slot, last slot, then its nodes, the primary first.
     fn read(range: Value, asked_node: &HostPort) -> Result<Self, StoreError> {
         let parts: Vec<Value> = parsed(range)?;
         let mut parts = parts.into_iter();
