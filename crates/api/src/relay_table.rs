@@ -1,4 +1,4 @@
-//! The relays in Redis, with their settings: what the native API sets and the admin port lists.
+//! The relays in Redis, with their settings, which the native API sets and the admin port lists.
 
 use tidegate_core::v1::relay::{RelayConfig, RelayHealth, RelayStatus};
 use tidegate_core::v1::values::Timestamp;
@@ -40,7 +40,7 @@ impl ReadRelay {
     }
 }
 
-/// The report about a relay, if one is stored.
+/// The stored report about a relay, if there is any.
 pub(crate) async fn relay_report(
     engine: &Engine,
     key: &RelayKey,

@@ -82,7 +82,7 @@ impl PublishSpan {
             .push((TRACE_PARENT_ATTRIBUTE.to_owned(), text));
     }
 
-    /// Ends the span: jobs were published, or not. `id` is that of a single one.
+    /// Ends the span: jobs were published, or not. `id` is the id of a single job.
     pub(crate) fn end(
         self,
         queue: &QueueKey,

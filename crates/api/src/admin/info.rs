@@ -1,4 +1,4 @@
-//! `GET /info?pool=`: all namespaces of a pool with their queues. A pool that moves has those of both deployments.
+//! `GET /info?pool=`: all namespaces of a pool with their queues. A pool that moves has the queues of both deployments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

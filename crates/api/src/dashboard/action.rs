@@ -1,4 +1,4 @@
-//! What was done, as the page says that follows, and as the log has it.
+//! The outcome of an action, for the next page and for the log.
 
 use axum::response::Redirect;
 use tidegate_core::QueueKey;
@@ -6,7 +6,7 @@ use tidegate_store::{RelayKey, ScheduleKey};
 
 use super::links;
 
-/// What an action is about, for the log.
+/// The object of an action, for the log.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ActionTarget<'a> {
     /// A queue of a pool, or jobs of it.
@@ -19,7 +19,7 @@ pub(super) enum ActionTarget<'a> {
     ApiKey(&'a str),
 }
 
-/// What was done, as the page says that follows.
+/// The outcome of an action, for the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {
     Paused,

@@ -1,4 +1,4 @@
-//! What is shown instead of a page.
+//! The errors that are shown instead of a page.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -41,7 +41,7 @@ impl PageError {
         }
     }
 
-    /// What a person reads.
+    /// The text for a person.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Engine(EngineError::StorageFailed | EngineError::StorageRefused) => {

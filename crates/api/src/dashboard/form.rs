@@ -1,4 +1,4 @@
-//! Forms: what proves that one was sent from a page of this dashboard, and how it is read.
+//! Forms: the proof that a form was sent from a page of this dashboard, and how it is read.
 //!
 //! The admin port refuses requests of pages of other sites (`crates/daemon/src/same_origin.rs`). Besides, a form has the
 //! random text of a cookie that other sites neither know nor can make the browser send.
@@ -29,7 +29,7 @@ pub(super) struct FormToken {
 }
 
 impl FormToken {
-    /// The one in the cookie, or a new one.
+    /// The token in the cookie, or a new token.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let cookies = headers.get_all(header::COOKIE).into_iter();
         let pairs = cookies
@@ -160,7 +160,7 @@ mod tests {
         ] {
             let new = token(cookies);
             assert!(new.cookie().is_some(), "{cookies}");
-            // Without a cookie no text is right, not even the one that would be set.
+            // Without a cookie no text is right, not even the token that would be set.
             assert!(!new.is_of(&form(&new.text)), "{cookies}");
         }
     }

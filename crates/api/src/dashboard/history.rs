@@ -1,4 +1,4 @@
-//! Figures of the last minutes, for charts. They are noted when a page is made, so only while one is open, and are
+//! Figures of the last minutes, for charts. They are noted when a page is made, so only while a page is open, and are
 //! kept in this process.
 
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +16,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(900);
 /// Maximum number of series: a pool or a queue that was looked at within [`SPAN`].
 const SERIES_MAX: usize = 200;
 
-/// What a series is about.
+/// The subject of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     pub(super) pool: String,

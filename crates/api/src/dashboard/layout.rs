@@ -1,4 +1,4 @@
-//! What all pages have in common.
+//! The common parts of all pages.
 
 use maud::{DOCTYPE, Markup, html};
 
@@ -6,11 +6,11 @@ use super::page::{Page, Section};
 use super::{assets, links};
 use crate::config::DEFAULT_POOL;
 
-/// What a page has besides its content.
+/// The parts of a page besides its content.
 pub(super) struct Frame<'a> {
     /// The name and the role of the account.
     pub(super) account: &'a str,
-    /// What was done before.
+    /// The outcome of the action before.
     pub(super) notice: Option<&'a str>,
 }
 

@@ -9,15 +9,15 @@ pub(super) struct Page {
     pub(super) place: Option<(String, Section)>,
     /// The pages above it: text and address.
     pub(super) trail: Vec<(String, String)>,
-    /// What the page shows in blocks that are not live, as a short text: its stream has it as the parameter [`SEEN`].
+    /// The content of blocks that are not live, as a short text: its stream has it as the parameter [`SEEN`].
     pub(super) seen: Option<String>,
     pub(super) blocks: Vec<PageBlock>,
 }
 
-/// The parameter of the address of a stream with what the page showed when it was loaded.
+/// The parameter of the address of a stream with the content of the page when it was loaded.
 pub(super) const SEEN: &str = "seen";
 
-/// The entries of the menu besides the overview. Relays and keys are those of all pools.
+/// The entries of the menu besides the overview. Relays and keys are common to all pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
     Queues,
@@ -48,7 +48,7 @@ impl PageBlock {
         }
     }
 
-    /// What has happened since the page was loaded. It must be the last block.
+    /// The changes since the page was loaded. It must be the last block.
     pub(super) const fn news(html: Markup) -> Self {
         Self {
             id: "news",

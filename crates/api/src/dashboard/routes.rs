@@ -18,7 +18,7 @@ use super::pages::{
 use super::visit::Dashboard;
 use crate::app::App;
 
-/// What pages may load: nothing of other sites, and no script or style in the page itself.
+/// The resources that pages may load: nothing of other sites, and no script or style in the page itself.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
 
 /// The routes. They need [`crate::accounts::require_account`].
@@ -78,7 +78,7 @@ async fn with_headers(mut response: Response) -> Response {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // What the pages show may be secret. Files have a header of their own.
+    // The content of pages may be secret. Files have a header of their own.
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));

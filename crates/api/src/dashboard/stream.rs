@@ -79,7 +79,7 @@ where
     F: Fn() -> R,
     R: Future<Output = Result<Page, PageError>>,
 {
-    /// What has changed a second later, perhaps nothing; `None` at the end of the stream.
+    /// The changes of a second, perhaps none; `None` at the end of the stream.
     async fn next(&mut self) -> Option<Vec<Event>> {
         if Instant::now() >= self.ends_at {
             return None;

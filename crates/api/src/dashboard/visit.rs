@@ -1,4 +1,4 @@
-//! A request for a page, with what all pages need of it.
+//! A request for a page, with the parts that all pages need.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::config::AccountRole;
 /// Maximum number of pages that are kept up to date at a time. Each has a connection of the admin port, which has 256.
 const STREAMS_MAX: usize = 64;
 
-/// What all pages share.
+/// The state that all pages share.
 pub(super) struct Dashboard {
     pub(super) app: Arc<App>,
     pub(super) history: ChartHistory,

@@ -35,7 +35,7 @@ impl RequestContext {
         }
     }
 
-    /// Records a span of the request, whose trace its log lines name. Only the first one is kept.
+    /// Records a span of the request, whose trace its log lines name. Only the first span is kept.
     pub(crate) fn set_trace(&self, span: TraceParent) {
         let _ = self.trace.set(Box::new(span));
     }

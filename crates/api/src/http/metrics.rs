@@ -257,7 +257,8 @@ impl Drop for OfEndpoint {
 mod tests {
     use super::*;
 
-    /// Otherwise both would have the same series, and those of all surplus namespaces would end with this one.
+    /// Otherwise both would have the same series, and the series of all surplus namespaces would end with this
+    /// namespace.
     #[test]
     fn a_namespace_with_the_name_of_the_others_is_counted_with_them() {
         let of_pool = OfPool::new("p".into(), 1);

@@ -1,4 +1,4 @@
-//! Query strings, parsed as Go parses them, which is what clients of lmstfy expect.
+//! Query strings, parsed as Go parses them, as clients of lmstfy expect.
 //!
 //! * The first occurrence of a parameter is used; names are case-sensitive; unknown parameters are ignored.
 //! * A pair with a `;` or with invalid percent-encoding is ignored, so that the default applies.

@@ -21,7 +21,7 @@ pub(crate) struct TookTooLong;
 /// given the future of a handler, of up to 6 KB, has room for it twice.
 ///
 /// # Errors
-/// Those of `answering`, or [`TookTooLong`] after the limit: the request may have been executed.
+/// The errors of `answering`, or [`TookTooLong`] after the limit: the request may have been executed.
 pub(crate) async fn with_time_limit<T, E: From<TookTooLong>, B>(
     mut answering: Pin<&mut impl Future<Output = Result<T, E>>>,
     limit: Duration,

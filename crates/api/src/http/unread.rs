@@ -118,7 +118,7 @@ pub(crate) fn counted(
 /// A body whose parts hold a share of the budget until they are written.
 struct CountedBody {
     inner: Body,
-    /// That of the whole body; `None` = each part has its own.
+    /// The share of the whole body; `None` = each part has its own.
     share: Option<Arc<ByteShare>>,
     budget: ByteBudget,
 }

@@ -93,7 +93,7 @@ impl<'a> RequestToken<'a> {
     /// pool. With `skip_token_checks`, requests without a token have no limit.
     ///
     /// # Errors
-    /// Those of [`Self::check`], or the limit is reached or unknown.
+    /// The errors of [`Self::check`], or the limit is reached or unknown.
     pub(super) async fn permit<'n>(
         &self,
         app: &App,

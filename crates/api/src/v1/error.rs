@@ -50,7 +50,7 @@ impl NativeError {
         Self::of(ProblemCode::InternalError)
     }
 
-    /// What the client did wrong, or what failed.
+    /// The mistake of the client, or the failure.
     pub(super) fn detail(&self) -> &str {
         &self.detail
     }

@@ -68,7 +68,7 @@ struct Situation {
     found: JobSurroundings,
     /// Of its queue.
     lanes: u16,
-    /// Jobs of its queue that workers hold. `found.leased` are those of its lane.
+    /// Jobs of its queue that workers hold. `found.leased` are the leased jobs of its lane.
     leased: u64,
     failures: Vec<LoggedFailure>,
     policy: Policy,
@@ -111,7 +111,8 @@ impl Situation {
         }
     }
 
-    /// Whether the last attempt of a delayed job has failed. A version that has replaced the one that failed counts no failures.
+    /// Whether the last attempt of a delayed job has failed. A version that has replaced a failed version counts no
+    /// failures.
     fn waits_for_a_retry(&self) -> bool {
         let counts = self.found.job.failures.unwrap_or_default();
         let last = self.failures.last().filter(|_| counts.failures > 0);
@@ -180,7 +181,7 @@ impl Situation {
         }
     }
 
-    /// What has its own order and its own share of `max_running`.
+    /// The unit that has its own order and its own share of `max_running`.
     const fn place(&self) -> &'static str {
         match self.lanes {
             0 | 1 => "Its queue",

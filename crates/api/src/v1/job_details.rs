@@ -1,4 +1,4 @@
-//! Jobs as they are shown, and what clients want of them as the store takes it.
+//! Jobs as they are shown.
 
 use tidegate_core::v1::job::{DeadReason, HistoryEntry, JobDetails};
 use tidegate_core::v1::values::Timestamp;
@@ -6,7 +6,7 @@ use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_engine::Pool;
 use tidegate_store::{FailureEffect, ListedJob, LoggedFailure};
 
-/// What is shown of a job.
+/// The details of a job.
 pub(crate) fn details(
     queue: &QueueKey,
     job: &Job,
@@ -43,7 +43,7 @@ pub(crate) fn details(
     }
 }
 
-/// Whether a job that is done has a result. An empty one has a content type.
+/// Whether a job that is done has a result. An empty result has a content type.
 pub(crate) fn has_result(job: &Job) -> bool {
     !job.body.is_empty() || !job.attributes.is_empty()
 }

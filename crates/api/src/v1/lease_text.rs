@@ -1,5 +1,5 @@
-//! Leases as clients get them: opaque to them, they name queue, id and attempt. They are no secrets: what a client may do
-//! with a lease it may do with every lease of its namespace.
+//! Leases as clients get them: opaque to them, they name queue, id and attempt. They are no secrets: a client
+//! may do the same with every lease of its namespace.
 
 use tidegate_core::v1::values::LeaseText;
 use tidegate_core::{Namespace, QueueKey, QueueName};
@@ -10,7 +10,7 @@ const SEPARATOR: char = '.';
 /// Follows the attempt if the delivery is traced.
 const TRACED: char = 't';
 
-/// What a lease says.
+/// The contents of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParsedLease {
     pub(super) queue: QueueKey,
@@ -29,7 +29,8 @@ pub(super) fn lease_text(queue: &QueueKey, job: LeasedJob, is_traced: bool) -> S
     }
 }
 
-/// What a lease says; `None` if no server has made this text. A lease of another namespace names no job of this one.
+/// The contents of a lease; `None` if no server has made this text. A lease of another namespace names no job of this
+/// namespace.
 pub(super) fn parse_lease(namespace: &Namespace, lease: &LeaseText) -> Option<ParsedLease> {
     let mut parts = lease.as_str().splitn(3, SEPARATOR);
     let (id, attempt, queue) = (parts.next()?, parts.next()?, parts.next()?);

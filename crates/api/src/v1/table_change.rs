@@ -9,7 +9,7 @@ use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::etag::precondition;
 
-/// What the headers of a change require. `entry` is what is changed, such as "relay".
+/// The condition in the headers of a change. `entry` is the kind of the changed entry, such as "relay".
 pub(super) fn condition(
     request: &NativeRequest,
     entry: &str,
@@ -25,7 +25,7 @@ pub(super) fn condition(
 }
 
 /// Checks the condition, and returns the revision that the stored entry must have still when it is changed; `None` = any, since
-/// the stored one is damaged. `stored` is `None` if there is no entry, and has no revision if it is damaged.
+/// the stored entry is damaged. `stored` is `None` if there is no entry, and has no revision if it is damaged.
 pub(super) fn expected_revision(
     condition: Precondition<TableRevision>,
     stored: Option<Option<TableRevision>>,

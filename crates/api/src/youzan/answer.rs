@@ -11,19 +11,19 @@ use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
 use crate::http::{json, unread};
 
-/// What `message` is for a success.
+/// The `message` of a success.
 const SUCCESS: &str = "ok";
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerForm {
-    /// That of Youzan's commands.
+    /// The form of Youzan's commands.
     Command,
-    /// That of the paths of `ouqiang/delay-queue`.
+    /// The form of the paths of `ouqiang/delay-queue`.
     Path,
 }
 
-/// What a command did.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(super) enum CommandResult {
     /// The job with this id is added, or is gone.

@@ -16,15 +16,15 @@ pub(super) async fn cancel(
     for topic in &topics_of(service, &named).await? {
         cancel_in(service, &service.queue(topic), &named.id).await?;
     }
-    // A topic of the request need not be that of the job.
+    // A topic of the request need not be the topic of the job.
     if named.topic.is_none() {
         expire_entry(service, &named.id).await;
     }
     Ok(CommandResult::Done(named.id))
 }
 
-/// The topics where a job may be: the one in the request, or those in the directory. None if neither has one: as in the
-/// original there is no such job then.
+/// The topics where a job may be: the topic in the request, or the topics in the directory. None if neither has one: as
+/// in the original there is no such job then.
 ///
 /// # Errors
 /// Redis gave no answer.

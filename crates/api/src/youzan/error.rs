@@ -74,7 +74,7 @@ impl From<EngineError> for YouzanError {
                 Self::TooManyWaiting
             }
             EngineError::StorageFailed | EngineError::StorageRefused => Self::StorageFailed,
-            // A job of this wire replaces the one with its id, and is published alone.
+            // A job of this wire replaces the job with its id, and is published alone.
             EngineError::KeyTaken | EngineError::KeyReused | EngineError::JobRefused { .. } => {
                 Self::Internal
             }

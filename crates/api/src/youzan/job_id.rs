@@ -3,7 +3,8 @@
 use tidegate_core::{Job, JobId, KEY_ATTRIBUTE, KeyHash, QueueKey};
 use tidegate_store::JobReference;
 
-/// The jobs of a queue that an id may name: the one with this key, or one without a key that another API has published.
+/// The jobs of a queue that an id may name: the job with this key, or a job without a key that another API has
+/// published.
 pub(super) fn references(queue: &QueueKey, id: &str) -> impl Iterator<Item = JobReference> {
     let key = KeyHash::of_job(queue, id);
     let by_id = id.parse::<JobId>().ok();

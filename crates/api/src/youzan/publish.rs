@@ -1,4 +1,4 @@
-//! `add`: publishes a job, or replaces the one with its id.
+//! `add`: publishes a job, or replaces the job with its id.
 
 use tidegate_core::{
     IfExists, IfRunning, KEY_ATTRIBUTE, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension,
@@ -29,7 +29,7 @@ pub(super) async fn publish(
         .await?;
     published.first()?;
     // After the new job is stored, so that a refusal loses nothing. A job that is reserved stays until it is finished, or its
-    // TTR ends, and is then deleted. If this fails, or one is reserved, the entry keeps these topics.
+    // TTR ends, and is then deleted. If this fails, or a job is reserved, the entry keeps these topics.
     let mut is_moved = true;
     for other in &others {
         let queue = service.queue(other);
@@ -45,7 +45,7 @@ pub(super) async fn publish(
     Ok(CommandResult::Done(id))
 }
 
-/// The job that is stored. Another one with its id is replaced.
+/// The job that is stored. Another job with its id is replaced.
 fn publish_job(queue: &QueueKey, add: AddRequest, losses_unlimited: bool) -> PublishJob {
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis());
     let extension = RecordExtension {

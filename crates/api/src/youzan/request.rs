@@ -15,7 +15,7 @@ const TTR_S_MAX: u64 = 86_400;
 /// A longer wait is shortened, so any number is accepted.
 const TIMEOUT_S_MAX: u64 = u32::MAX as u64;
 
-/// The names of the length of a lease: that of Youzan, and that of `ouqiang/delay-queue`.
+/// The names of the length of a lease: the name of Youzan, and the name of `ouqiang/delay-queue`.
 const TTR: [&str; 2] = ["TTR", "ttr"];
 
 /// A command of the protocol.
@@ -80,7 +80,7 @@ pub(super) struct PopRequest {
 #[derive(Debug)]
 pub(super) struct NamedJob {
     pub(super) id: String,
-    /// Its topic; `None` = that in the directory.
+    /// Its topic; `None` = the topic in the directory.
     pub(super) topic: Option<QueueName>,
 }
 

@@ -41,7 +41,7 @@ const PATHS: [PathRow; 6] = [
     row("/delete", Some(CommandName::Delete)),
 ];
 
-/// The first number of an endpoint of this front door; those of the others are below it.
+/// The first number of an endpoint of this front door; the numbers of the others are below it.
 const FIRST_ENDPOINT: u8 = 32;
 
 /// The bytes that a character of a body takes in JSON at most: `\u0000`.

@@ -1,4 +1,4 @@
-//! What all requests of the listener share.
+//! The state that all requests of the listener share.
 
 use std::sync::Arc;
 use std::time::Duration;

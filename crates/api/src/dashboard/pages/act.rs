@@ -42,7 +42,7 @@ const KEPT_FIELDS: [&str; 10] = [
     FILTER_FIELDS[6],
 ];
 
-/// What one request has done.
+/// The outcome of one request.
 #[derive(Debug)]
 struct ActTurn {
     page: ActPage,
@@ -111,7 +111,7 @@ fn wanted(form: &SubmittedForm) -> Result<ActBody, PageError> {
         .collect();
     let mut body = json!({"do": form.get("do"), "filter": filter});
     if let Some(rate) = form.get("rate_per_second") {
-        // What is no number is refused as such.
+        // A text that is no number is refused as such.
         body["rate_per_second"] = rate
             .parse::<u64>()
             .map_or_else(|_| rate.into(), Value::from);
@@ -215,7 +215,7 @@ fn done(
     form: &SubmittedForm,
     turn: &ActTurn,
 ) -> Markup {
-    // What the requests before have done. It is shown only: a client may write anything there.
+    // The outcome of the requests before. It is shown only: a client may write anything there.
     let before = |name| {
         let text = form.get(name);
         text.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0)

@@ -17,7 +17,7 @@ use super::super::{links, text};
 use super::jobs::{ERROR_GROUP, act_form};
 use super::queue::{QueuePath, show_queue, trail};
 
-/// How many dead jobs are grouped: those that died first.
+/// How many dead jobs are grouped: the jobs that died first.
 const GROUPED_MAX: usize = 1000;
 const GROUPS_MAX: usize = 50;
 

@@ -1,4 +1,4 @@
-//! `/ui/POOL/queues/NAMESPACE/QUEUE/jobs`: the jobs of a queue that match a filter, and what can be done with all of them.
+//! `/ui/POOL/queues/NAMESPACE/QUEUE/jobs`: the jobs of a queue that match a filter, and the actions on all of them.
 
 use std::sync::Arc;
 
@@ -102,7 +102,8 @@ fn cursor_of(visit: &Visit) -> Result<Option<JobCursor>, PageError> {
     cursor.map_err(|_| PageError::Invalid("This page of the list does not exist.".to_owned()))
 }
 
-/// What has changed in the list since the page was loaded. The list itself stays as it was: what a person reads does not move.
+/// The changes in the list since the page was loaded. The list itself stays as it was: text that a person reads does
+/// not move.
 async fn news(
     visit: &Visit,
     pool: &Pool,
@@ -158,7 +159,7 @@ pub(super) fn read_error_group(
     })
 }
 
-/// The list, and the note of what it shows.
+/// The list, and the note of its jobs.
 async fn list(
     visit: &Visit,
     pool: &Pool,
@@ -235,7 +236,7 @@ fn filter_form(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
     }
 }
 
-/// What can be done with all jobs that match.
+/// The actions on all jobs that match.
 pub(super) fn act_form(
     visit: &Visit,
     pool: &Pool,

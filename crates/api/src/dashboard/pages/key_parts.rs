@@ -37,7 +37,7 @@ pub(super) fn expiry(key: &ApiKey) -> Markup {
     }
 }
 
-/// What a key allows, as a list.
+/// The rights of a key, as a list.
 pub(super) fn details(id: &str, key: &ApiKey) -> Markup {
     html! {
         dl {

@@ -1,4 +1,4 @@
-//! What has changed in a list of jobs since a page was loaded. The page notes a few bytes of each job that it shows, and its
+//! The changes in a list of jobs since a page was loaded. The page notes a few bytes of each job that it shows, and its
 //! stream gets them with its address: so no process keeps anything of it.
 
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ const HASH_BYTES: usize = 3;
 
 type ShortHash = [u8; HASH_BYTES];
 
-/// A job: what it is, and how it is.
+/// A job: its identity and its state.
 type NotedJob = (ShortHash, ShortHash);
 
-/// How a list differs from what a page shows.
+/// The difference between a list and a page that shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ListChanges {
     /// Jobs that the page does not show. In a list that continues behind the page they are not counted: they have moved up.
@@ -55,7 +55,7 @@ pub(super) fn note_of(jobs: &[ListedJob]) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The jobs of a note; those of a damaged one may be any.
+/// The jobs of a note; the jobs of a damaged note may be any.
 fn read_note(note: &str) -> BTreeMap<ShortHash, ShortHash> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(note).unwrap_or_default();
     let (pairs, _) = bytes.as_chunks::<{ 2 * HASH_BYTES }>();

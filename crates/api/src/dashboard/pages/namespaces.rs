@@ -8,10 +8,10 @@ use tidegate_engine::{EngineError, Pool};
 use super::super::error::PageError;
 use super::super::visit::Visit;
 
-/// The namespaces that have queues, and the one that a page is about.
+/// The namespaces that have queues, and the namespace of a page.
 pub(super) struct NamespaceChoice {
     pub(super) known: BTreeSet<Namespace>,
-    /// The one in the address, else the first; `None` if there is none.
+    /// The namespace in the address, else the first; `None` if there is none.
     pub(super) chosen: Option<Namespace>,
 }
 

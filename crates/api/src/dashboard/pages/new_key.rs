@@ -21,7 +21,7 @@ use super::super::visit::Visit;
 use super::key_parts::{details, frame};
 use crate::config::DEFAULT_POOL;
 
-/// The scopes, with what each is for.
+/// The scopes, with the use of each.
 const SCOPES: [(Scope, &str); 4] = [
     (Scope::Publish, "publish jobs, change and cancel them"),
     (Scope::Consume, "reserve jobs, and end them"),

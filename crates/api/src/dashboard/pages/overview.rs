@@ -14,7 +14,7 @@ use super::super::visit::Visit;
 use super::super::{links, text};
 use super::parts::{charts, tile, tiles};
 
-/// How many queues are shown of those with the most jobs.
+/// How many queues are shown: the queues with the most jobs.
 const BUSIEST: usize = 10;
 
 pub(in super::super) async fn show(visit: Visit) -> Response {

@@ -28,7 +28,7 @@ pub(super) const fn reason_text(reason: DeadReason) -> &'static str {
     }
 }
 
-/// A number with what it counts, and where it leads.
+/// A number with its name, and its link.
 pub(super) fn tile(label: &str, value: &str, link: Option<&str>) -> Markup {
     html! {
         li.tile {
@@ -68,7 +68,7 @@ pub(super) fn oldest(figures: &QueueFigures) -> String {
     }
 }
 
-/// Notes the figures of a pool or a queue, and draws those of the last minutes.
+/// Notes the figures of a pool or a queue, and draws the figures of the last minutes.
 pub(super) fn charts(
     visit: &Visit,
     pool: &Pool,
@@ -154,7 +154,8 @@ pub(super) fn is_stale(form: &SubmittedForm, revision: Option<TableRevision>) ->
     form.get("revision") != Some(revision_text(revision).as_str())
 }
 
-/// Says that what a page shows is no longer so, with a link to the page. `now` is what [`Page::seen`] would be.
+/// Says that the content of a page is no longer true, with a link to the page. `now` is the value that [`Page::seen`]
+/// would have.
 ///
 /// [`Page::seen`]: super::super::page::Page::seen
 pub(super) fn changed_news(visit: &Visit, what: &str, now: &str, link: &str) -> PageBlock {

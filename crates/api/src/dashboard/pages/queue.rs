@@ -1,4 +1,4 @@
-//! `/ui/POOL/queues/NAMESPACE/QUEUE`: one queue, what holds it, and its policy.
+//! `/ui/POOL/queues/NAMESPACE/QUEUE`: one queue, what holds its jobs back, and its policy.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(super) fn named(
     Ok((visit.pool(&pool)?, queue_key(&namespace, &queue)?))
 }
 
-/// The pages above one that is about a queue.
+/// The pages above a page about a queue.
 pub(super) fn trail(pool: &str, queue: &QueueKey) -> Vec<(String, String)> {
     let queues = ("Queues".to_owned(), links::queues(pool));
     vec![queues, (queue.to_string(), links::queue(pool, queue))]

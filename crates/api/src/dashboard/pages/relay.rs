@@ -140,7 +140,7 @@ fn since(status: &RelayStatus) -> Markup {
 /// The relay as a worker of its namespace.
 async fn worker_of(engine: &Engine, key: &RelayKey) -> Result<Option<ListedWorker>, PageError> {
     let name = worker_name(&key.name);
-    // A list begins behind a name: this one is before that of the relay, with few others in between.
+    // A list begins behind a name: this name is before the name of the relay, with few others in between.
     let mut before = name.clone();
     before.pop();
     for pool in engine.pools() {

@@ -86,7 +86,7 @@ fn row(
     }
 }
 
-/// The state of a relay; `None` for one that cannot be read.
+/// The state of a relay; `None` for a relay that cannot be read.
 pub(super) fn state(status: Option<&RelayStatus>) -> Markup {
     html! {
         @match status.map(|status| status.state) {
@@ -100,7 +100,7 @@ pub(super) fn state(status: Option<&RelayStatus>) -> Markup {
     }
 }
 
-/// The state of a relay as it was read; `None` for one that cannot be read.
+/// The state of a relay as it was read; `None` for a relay that cannot be read.
 pub(super) fn status_of(
     relay: &ReadRelay,
     report: Option<&StoredRelayReport>,
@@ -135,8 +135,8 @@ pub(super) fn source_queue(key: &RelayKey, config: &RelayConfig) -> Option<Queue
     }
 }
 
-/// Those of these queues that have jobs or had some, each with the first pool that has it: a relay has no pool, that is up to
-/// the key of its daemon.
+/// Of these queues, the queues that have jobs or had some, each with the first pool that has it: a relay has no pool,
+/// that is up to the key of its daemon.
 pub(super) async fn find_queues(
     engine: &Engine,
     wanted: &BTreeSet<QueueKey>,

@@ -1,4 +1,4 @@
-//! `/ui/POOL/schedules/NAMESPACE/SCHEDULE`: one schedule: its ticks, what it publishes, and what can be done.
+//! `/ui/POOL/schedules/NAMESPACE/SCHEDULE`: one schedule: its ticks, its jobs, and its actions.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, key: ScheduleKey) -> Result<Pa
     })
 }
 
-/// The pages above one that is about a schedule.
+/// The pages above a page about a schedule.
 fn trail(pool: &Pool, key: &ScheduleKey) -> Vec<(String, String)> {
     vec![("Schedules".to_owned(), list_link(pool, key))]
 }

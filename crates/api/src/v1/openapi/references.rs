@@ -6,7 +6,8 @@ use serde_json::Value;
 
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Removes the schemas that no operation needs, directly or through other schemas: those of routes that are not served.
+/// Removes the schemas that no operation needs, directly or through other schemas: the schemas of routes that are not
+/// served.
 pub(super) fn remove_unused_schemas(document: &mut Value) {
     let schemas = document["components"]["schemas"].take();
     let mut wanted = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Answers: those of successes, and the problem documents by status.
+//! The answers of successes, and the problem documents by status.
 
 use std::collections::BTreeMap;
 
@@ -32,14 +32,14 @@ const OF_ALL: [ProblemCode; 12] = [
     ProblemCode::TooManyConnections,
     ProblemCode::TimeLimitReached,
 ];
-/// Those of operations with a body of JSON.
+/// The problems of operations with a body of JSON.
 const OF_JSON: [ProblemCode; 4] = [
     ProblemCode::InvalidBody,
     ProblemCode::RequestTimeout,
     ProblemCode::BodyTooLarge,
     ProblemCode::UnsupportedContentType,
 ];
-/// Those of operations whose body is a payload.
+/// The problems of operations whose body is a payload.
 const OF_PAYLOADS: [ProblemCode; 3] = [
     ProblemCode::RequestTimeout,
     ProblemCode::PayloadTooLarge,

@@ -23,7 +23,7 @@ pub(in crate::v1) enum AnswerHeader {
     TraceParent,
 }
 
-/// What the document says about a header.
+/// The description of a header.
 struct HeaderRow {
     header: AnswerHeader,
     name: &'static str,

@@ -26,7 +26,7 @@ const EXPLAIN: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/explain";
 const RESULT: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/result";
 const PROMOTE: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/promote";
 
-/// What a client can do with a job that it published.
+/// The operations on a job that a client has published.
 const LINKS_OF_A_JOB: &[LinkShape] = &[
     of_the_job("show_job"),
     of_the_job("explain_job"),

@@ -9,7 +9,7 @@ use utoipa::openapi::path::Parameter;
 use super::handler::{Handler, NeededScope};
 use super::headers::AnswerHeader;
 
-/// A method of a path. What all operations have in common, such as the answers to a request without a valid API key, is
+/// A method of a path. The common parts of all operations, such as the answers to a request without a valid API key, is
 /// added in [`crate::v1::openapi`].
 pub(in crate::v1) struct OperationRow {
     pub(in crate::v1) method: HttpMethod,
@@ -20,11 +20,11 @@ pub(in crate::v1) struct OperationRow {
     pub(in crate::v1) description: &'static str,
     pub(in crate::v1) needs: NeededScope,
     pub(in crate::v1) handler: Handler,
-    /// Parameters of the query and headers. Those of the path follow from `path`.
+    /// Parameters of the query and headers. Parameters of the path follow from `path`.
     pub(in crate::v1) parameters: fn() -> Vec<Parameter>,
     pub(in crate::v1) body: BodyShape,
     pub(in crate::v1) answers: &'static [AnswerShape],
-    /// The problems besides those of all operations and of all bodies of this shape.
+    /// The problems besides the problems of all operations and of all bodies of this shape.
     pub(in crate::v1) problems: &'static [ProblemCode],
 }
 
@@ -50,7 +50,7 @@ pub(in crate::v1) struct AnswerShape {
     pub(in crate::v1) links: &'static [LinkShape],
 }
 
-/// What a client can do with an answer.
+/// An operation that a client can do with an answer.
 pub(in crate::v1) struct LinkShape {
     /// The operation. It gets the namespace and the queue of the request.
     pub(in crate::v1) operation: &'static str,

@@ -1,4 +1,4 @@
-//! Operations on whole queues: what they hold, their policies, purges, dead jobs that come back.
+//! Operations on whole queues: their counts, their policies, purges, dead jobs that come back.
 
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{

@@ -1,4 +1,4 @@
-//! Operations of workers: reserving jobs, and what is done with their leases.
+//! Operations of workers: reserving jobs, and settling their leases.
 
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{
@@ -46,7 +46,8 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
         "reserve",
         Scope::Consume,
         answered!(|incoming| {
-            // Enforces the time limit itself. What reads the request has a box of its own, which is freed before the wait.
+            // Enforces the time limit itself. The part that reads the request has a box of its own, which is freed
+            // before the wait.
             let opening = Box::pin(reserve::open(incoming));
             reserve::reserve(opening.await?).await
         }),
