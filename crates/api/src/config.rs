@@ -1,6 +1,5 @@
 //! The settings of the daemon. `config/api.toml` has every key with its default; it is the lowest layer.
 
-mod bounds;
 mod durability;
 mod tables;
 mod youzan;
@@ -8,13 +7,13 @@ mod youzan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_core::limits::POOL_BYTES_MAX;
-use tidegate_daemon::Settings;
 use tidegate_daemon::traces::TracesConfig;
-use tidegate_daemon::{Bound, ListenLimits, LogConfig};
+use tidegate_daemon::{ListenLimits, LogConfig, Settings, parse_toml};
 use tidegate_store::{NamespaceLimits, StoreConfig};
 
 pub use durability::DurabilityConfig;
@@ -28,26 +27,31 @@ pub use youzan::YouzanConfig;
 /// The built-in defaults: every key, with a comment.
 pub const DEFAULTS: &str = include_str!("../../../config/api.toml");
 
+/// The built-in defaults as settings, for tests and the fuzzer.
+pub(crate) static SHIPPED: LazyLock<ApiConfig> = LazyLock::new(|| {
+    let table = parse_toml(DEFAULTS).expect("the defaults are TOML");
+    table.try_into().expect("the defaults have every key")
+});
+
 /// All settings of `tidegate-api`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiConfig {
     /// The address of the public listener, for publishing and consuming.
     pub listen: SocketAddr,
-    /// The address of the admin listener: tokens, limits, lanes, metrics. If there are accounts, tokens, limits, lanes
-    /// and the switch of the access log require credentials.
+    /// The address of the admin listener.
     pub admin_listen: SocketAddr,
     /// Whether to start although other machines can reach the admin port and there are no accounts.
     pub allow_open_admin: bool,
     /// Whether requests are accepted with any token or none. For development only.
     pub skip_token_checks: bool,
-    /// How long to wait for Redis at the start before giving up; at most 24 h.
+    /// How long to wait for Redis at the start before giving up.
     #[serde(with = "tidegate_duration")]
     pub connect_patience: Duration,
-    /// How long requests may take to finish once the listener has closed after a signal; at most 1 h.
+    /// How long requests may take to finish once the listener has closed after a signal.
     #[serde(with = "tidegate_duration")]
     pub drain_timeout: Duration,
-    /// How long to continue serving after a signal, while `/readyz` answers 503; at most 1 h.
+    /// How long to continue serving after a signal, while `/readyz` answers 503.
     #[serde(with = "tidegate_duration")]
     pub drain_delay: Duration,
     /// The file for the process id; empty = none.
@@ -91,17 +95,6 @@ pub struct ApiConfig {
 impl Settings for ApiConfig {
     const PROGRAM: &'static str = "tidegate-api";
     const DEFAULTS: &'static str = DEFAULTS;
-    const OPTIONAL: &'static str = "[accounts]\n\"*\" = \"password\"\n[account_roles]\n\"*\" = \"view\"\n[durability.namespaces]\n\"*\" = \"memory\"\n";
-    const BOUNDS: &'static [(&'static str, Bound)] = &bounds::BOUNDS;
-    const DEPLOYMENTS: &'static [&'static str] = &["admin_store"];
-    const RELOADABLE: &'static [&'static str] = &[
-        "log.level",
-        "log.access",
-        "accounts",
-        "account_roles",
-        "job",
-        "namespace_limits",
-    ];
     const SIBLING: &'static str = include_str!("../../../config/pumpd.toml");
     const FROM_LMSTFY: &'static [&'static str] = &[
         "listen",

@@ -13,6 +13,7 @@ mod error;
 mod file;
 mod parse;
 mod print;
+mod rows;
 mod schema;
 mod secrets;
 mod sources;
@@ -28,7 +29,8 @@ pub use environment::process_environment;
 pub use error::{ConfigError, SettingsLayer};
 pub use file::read_file;
 pub use parse::parse_toml;
-pub use schema::{Bound, Schema};
+pub use rows::Bound;
+pub use schema::Schema;
 pub use sources::{ForeignSettings, Sources};
 pub use values::ConfigValues;
 
@@ -68,7 +70,7 @@ pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<LoadedConfig<T
         });
         laid.map_err(|problem| ConfigError { layer, problem })
     };
-    lay(SettingsLayer::Defaults, parse_toml(sources.defaults))?;
+    lay(SettingsLayer::Defaults, Ok(sources.schema.defaults.clone()))?;
     if let Some(foreign) = sources.foreign {
         let layer = SettingsLayer::Foreign(foreign.name.to_owned());
         lay(layer, Ok(foreign.values.clone()))?;

@@ -61,7 +61,7 @@ pub use health::{HealthCheck, Readiness};
 pub use https_client::{HttpsClient, https_client};
 pub use launch::{
     CommonFlags, DaemonContext, LaunchFlags, ProcessFlags, Settings, launch, public_reason,
-    redis_check, run_once, schema,
+    redis_check, run_once,
 };
 pub use listen_limits::ListenLimits;
 pub use listener::{DrainResult, Listener, Peer};

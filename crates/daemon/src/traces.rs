@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use collector::CollectorClient;
-pub use settings::{SAMPLE_ONE_IN_BOUND, TracesConfig, TracesError};
+pub use settings::{TracesConfig, TracesError};
 pub use span::{FinishedSpan, SpanRole, wall_clock};
 pub use trace_parent::TraceParent;
 use waiting_spans::{CountedExporter, WaitingSpans};

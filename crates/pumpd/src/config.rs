@@ -6,52 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidegate_daemon::Settings;
-use tidegate_daemon::traces::{SAMPLE_ONE_IN_BOUND, TracesConfig};
-use tidegate_daemon::{Bound, LogConfig};
-use tidegate_store::{LOAD_HINTS_MAX, MOVE_TIMERS_MAX, SWEEP_CHUNKS_MAX, StoreConfig};
+use tidegate_daemon::traces::TracesConfig;
+use tidegate_daemon::{LogConfig, Settings};
+use tidegate_store::StoreConfig;
 
 /// The built-in defaults of all keys, with comments.
 pub const DEFAULTS: &str = include_str!("../../../config/pumpd.toml");
-
-/// The keys of the API. The table `admin_store` has no defaults.
-const OF_THE_API: &str = concat!(
-    include_str!("../../../config/api.toml"),
-    "\n[admin_store]\n"
-);
-
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// Minimum and maximum of every number and duration.
-const BOUNDS: [(&str, Bound); 10] = [
-    SAMPLE_ONE_IN_BOUND,
-    (
-        "connect_patience",
-        Bound::Duration(Duration::ZERO, Duration::from_secs(24 * 3600)),
-    ),
-    (
-        "pump.lease",
-        Bound::Duration(Duration::from_millis(100), HOUR),
-    ),
-    (
-        "pump.sleep_max",
-        Bound::Duration(Duration::from_millis(10), HOUR),
-    ),
-    (
-        "pump.retry_pause",
-        Bound::Duration(Duration::from_millis(10), Duration::from_secs(60)),
-    ),
-    ("pump.concurrency", Bound::Number(1, 1024)),
-    // A call of move_due serves queues of two kinds: with a turn, and newly due.
-    ("pump.move_limit", Bound::Number(2, MOVE_TIMERS_MAX as i64)),
-    ("pump.load_limit", Bound::Number(1, LOAD_HINTS_MAX as i64)),
-    (
-        "pump.sweep_limit",
-        Bound::Number(1, SWEEP_CHUNKS_MAX as i64),
-    ),
-    // The count of losses in a record ends at 15.
-    ("pump.losses_max", Bound::Number(1, 15)),
-];
 
 /// All settings of `tidegate-pumpd`.
 #[derive(Debug, Clone, Deserialize)]
@@ -77,9 +37,7 @@ pub struct PumpdConfig {
 impl Settings for PumpdConfig {
     const PROGRAM: &'static str = "tidegate-pumpd";
     const DEFAULTS: &'static str = DEFAULTS;
-    const BOUNDS: &'static [(&'static str, Bound)] = &BOUNDS;
-    const RELOADABLE: &'static [&'static str] = &["log.level"];
-    const SIBLING: &'static str = OF_THE_API;
+    const SIBLING: &'static str = include_str!("../../../config/api.toml");
     const FROM_LMSTFY: &'static [&'static str] = &["log.level", "log.format", "pool"];
 
     fn log(&self) -> &LogConfig {
@@ -101,7 +59,7 @@ impl Settings for PumpdConfig {
 pub struct PumpConfig {
     /// Unique name of this instance, and token of its locks; empty = a random one at each start.
     pub instance: String,
-    /// Length of a membership: time until other instances take over the buckets of one that has failed.
+    /// Length of a membership.
     #[serde(with = "tidegate_duration")]
     pub lease: Duration,
     /// Maximum time between two runs of a bucket.
@@ -110,14 +68,13 @@ pub struct PumpConfig {
     /// Pause after a failed call to Redis.
     #[serde(with = "tidegate_duration")]
     pub retry_pause: Duration,
-    /// Maximum number of buckets with a backlog that run at the same time on a server. Together with other buckets, up
-    /// to eight times as many run.
+    /// Maximum number of buckets with a backlog that run at the same time on a server.
     pub concurrency: usize,
-    /// Maximum number of due hints per call; each blocks Redis for about 2 to 4 µs.
+    /// Maximum number of due hints per call.
     pub move_limit: u64,
-    /// Maximum number of far hints per call; each blocks Redis for about 1.6 µs.
+    /// Maximum number of far hints per call.
     pub load_limit: u64,
-    /// Maximum number of chunks of up to 100 jobs that one call sweeps; each blocks Redis for up to 0.5 ms.
+    /// Maximum number of chunks of jobs that one call sweeps.
     pub sweep_limit: u64,
     /// Number of leases that may expire before a job of the native API is dead.
     pub losses_max: u16,
@@ -125,14 +82,43 @@ pub struct PumpConfig {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_daemon::schema;
-    use tidegate_daemon::{Sources, load, parse_toml};
+    use tidegate_daemon::{Bound, Schema, Sources, load, parse_toml};
+    use tidegate_store::{LOAD_HINTS_MAX, MOVE_TIMERS_MAX, SWEEP_CHUNKS_MAX};
 
     use super::*;
 
     #[test]
     fn every_number_and_duration_has_bounds() {
-        assert_eq!(schema::<PumpdConfig>().unwrap().gaps(), [""; 0]);
+        assert_eq!(Schema::new(DEFAULTS).unwrap().gaps(), [""; 0]);
+    }
+
+    #[test]
+    fn bounds_of_calls_are_those_of_the_store() {
+        let schema = Schema::new(DEFAULTS).unwrap();
+        for (key, least, most) in [
+            // A call of move_due serves queues of two kinds: with a turn, and newly due.
+            ("pump.move_limit", 2, MOVE_TIMERS_MAX),
+            ("pump.load_limit", 1, LOAD_HINTS_MAX),
+            ("pump.sweep_limit", 1, SWEEP_CHUNKS_MAX),
+            // The count of losses in a record has four bits.
+            ("pump.losses_max", 1, 15),
+        ] {
+            let expected = Bound::Number(least, most.try_into().unwrap());
+            assert_eq!(schema.bound(key), Some(expected), "{key}");
+        }
+    }
+
+    /// Both files are complete, so that each can be edited alone.
+    #[test]
+    fn pools_have_the_same_rows_in_both_daemons() {
+        let rows = |defaults: &'static str| {
+            let (_, pool) = defaults.split_once("\n[pool.default]\n").unwrap();
+            let rows = pool.lines().take_while(|line| !line.starts_with('['));
+            let rows = rows.filter(|line| !line.is_empty() && !line.starts_with("# "));
+            rows.collect::<Vec<&str>>()
+        };
+        assert!(rows(DEFAULTS).len() > 20);
+        assert_eq!(rows(DEFAULTS), rows(PumpdConfig::SIBLING));
     }
 
     /// All keys of the API that the pump does not have are accepted in the environment.
@@ -154,6 +140,8 @@ mod tests {
         let own = keys_of(DEFAULTS);
         let of_the_api = keys_of(include_str!("../../../config/api.toml"));
         let foreign = of_the_api.iter().filter(|key| !own.contains(key));
+        let without_default = "admin_store.url".to_owned();
+        let foreign = foreign.chain([&without_default]);
         let variables = foreign.map(|key| {
             let name = key.to_uppercase().replace('.', "__");
             (format!("TIDEGATE_{name}").into(), "any value".into())
@@ -161,8 +149,7 @@ mod tests {
         let environment: Vec<_> = variables.collect();
         assert!(environment.len() > 20);
         let sources = Sources {
-            defaults: DEFAULTS,
-            schema: &schema::<PumpdConfig>().unwrap(),
+            schema: &Schema::new(DEFAULTS).unwrap(),
             foreign: None,
             file: None,
             env_prefix: "TIDEGATE",

@@ -7,84 +7,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate::api::relay::{RelayConfig, SecretText, TextList};
-use tidegate_daemon::Settings;
-use tidegate_daemon::traces::{SAMPLE_ONE_IN_BOUND, TracesConfig};
-use tidegate_daemon::{Bound, LogConfig};
+use tidegate_daemon::traces::TracesConfig;
+use tidegate_daemon::{LogConfig, Settings};
 
 use crate::assembly::check_relay;
 
 /// The built-in defaults of all keys, with comments.
 pub const DEFAULTS: &str = include_str!("../../../config/relayd.toml");
-
-/// The keys of relays, which have no defaults in the file, with an example of each.
-const OPTIONAL: &str = r#"
-[relay."*"]
-paused = false
-concurrency = 1
-batch = 1
-lease = "1m"
-breaker_failures = 1
-breaker_pause = "1s"
-breaker_pause_max = "1m"
-[relay."*".source]
-kind = "tidegate"
-url = ""
-namespace = ""
-queue = ""
-api_key = ""
-token = ""
-[relay."*".sink]
-kind = "webhook"
-url = ""
-secret = ""
-allow_http = false
-allow_networks = []
-subject = ""
-user = ""
-password = ""
-token = ""
-exchange = ""
-routing_key = ""
-topic = ""
-key = ""
-mechanism = "plain"
-tls = false
-namespace = ""
-queue = ""
-api_key = ""
-retain = "10m"
-time_limit = "10s"
-"#;
-
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// Minimum and maximum of every number and duration.
-const BOUNDS: [(&str, Bound); 10] = [
-    SAMPLE_ONE_IN_BOUND,
-    ("stop_grace", Bound::Duration(Duration::ZERO, HOUR)),
-    ("relay.*.concurrency", Bound::Number(1, 10_000)),
-    // The most jobs that one call reserves.
-    ("relay.*.batch", Bound::Number(1, 256)),
-    ("relay.*.lease", Bound::Duration(SECOND, HOUR)),
-    ("relay.*.breaker_failures", Bound::Number(1, 1000)),
-    (
-        "relay.*.breaker_pause",
-        Bound::Duration(Duration::from_millis(10), HOUR),
-    ),
-    (
-        "relay.*.breaker_pause_max",
-        Bound::Duration(Duration::from_millis(10), HOUR),
-    ),
-    (
-        "relay.*.sink.retain",
-        Bound::Duration(Duration::ZERO, Duration::from_secs(7 * 24 * 3600)),
-    ),
-    (
-        "relay.*.sink.time_limit",
-        Bound::Duration(Duration::from_millis(100), HOUR),
-    ),
-];
 
 /// All settings of `tidegate-relayd`.
 #[derive(Debug, Clone, Deserialize)]
@@ -139,10 +68,6 @@ pub struct AdminPortConfig {
 impl Settings for RelaydConfig {
     const PROGRAM: &'static str = "tidegate-relayd";
     const DEFAULTS: &'static str = DEFAULTS;
-    const OPTIONAL: &'static str = OPTIONAL;
-    const HAS_POOLS: bool = false;
-    const BOUNDS: &'static [(&'static str, Bound)] = &BOUNDS;
-    const RELOADABLE: &'static [&'static str] = &["log.level"];
     /// Processes may share an environment.
     const SIBLING: &'static str = include_str!("../../../config/api.toml");
     const FROM_LMSTFY: &'static [&'static str] = &[];
@@ -170,14 +95,13 @@ impl Settings for RelaydConfig {
 #[cfg(test)]
 mod tests {
     use tidegate::api::relay::RELAY_BOUNDS;
-    use tidegate_daemon::schema;
-    use tidegate_daemon::{LoadedConfig, Sources, load};
+    use tidegate_daemon::{Bound, LoadedConfig, Schema, Sources, load};
 
     use super::*;
 
     #[test]
     fn every_number_and_duration_has_bounds() {
-        assert_eq!(schema::<RelaydConfig>().unwrap().gaps(), [""; 0]);
+        assert_eq!(Schema::new(DEFAULTS).unwrap().gaps(), [""; 0]);
     }
 
     /// The settings of a file with this text: read and checked, or the error.
@@ -185,8 +109,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         let sources = Sources {
-            defaults: DEFAULTS,
-            schema: &schema::<RelaydConfig>().unwrap(),
+            schema: &Schema::new(DEFAULTS).unwrap(),
             foreign: None,
             file: Some(file.path()),
             env_prefix: "TIDEGATE",
@@ -332,16 +255,34 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_the_api() {
-        let of_relays = BOUNDS.iter().filter_map(|(key, bound)| {
-            let key = key.strip_prefix("relay.*.")?;
-            let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap();
-            let number = |number: i64| u64::try_from(number).unwrap();
-            Some(match *bound {
-                Bound::Number(least, most) => (key, number(least), number(most)),
-                Bound::Duration(least, most) => (key, ms(least), ms(most)),
-            })
-        });
-        assert!(of_relays.eq(RELAY_BOUNDS));
+        let schema = Schema::new(DEFAULTS).unwrap();
+        for (key, least, most) in RELAY_BOUNDS {
+            let ms = Duration::from_millis;
+            let number = |number: u64| number.try_into().unwrap();
+            let key = format!("relay.NAME.{key}");
+            let bound = schema.bound(&key).unwrap();
+            let expected = match bound {
+                Bound::Number(..) => Bound::Number(number(least), number(most)),
+                Bound::Duration(..) => Bound::Duration(ms(least), ms(most)),
+            };
+            assert_eq!(bound, expected, "{key}");
+        }
+    }
+
+    /// The file has these defaults as comments, since a relay has no defaults of its own there.
+    #[test]
+    fn a_relay_has_the_defaults_that_the_file_says() {
+        let rows = DEFAULTS.split_once("#[relay.NAME]").unwrap().1;
+        let rows = rows.split_once("#[relay.NAME.source]").unwrap().0;
+        let rows = rows.lines().filter_map(|line| line.strip_prefix('#'));
+        let rows: Vec<&str> = rows.filter(|row| !row.starts_with(' ')).collect();
+        assert!(rows.len() > 6, "{rows:?}");
+        let set = rows.join("\n");
+        let rest =
+            format!("{SOURCE}[relay.a.sink]\nkind = \"webhook\"\nurl = \"https://a.example\"\n");
+        let plain = read(&rest).unwrap();
+        let with_rows = read(&format!("[relay.a]\n{set}\n{rest}")).unwrap();
+        assert_eq!(with_rows.relay, plain.relay);
     }
 
     const KAFKA: &str = "kind = \"kafka\"\nurl = \"a:9092, b:9092\"\ntopic = \"t\"\nkey = \"attribute:customer\"\n\

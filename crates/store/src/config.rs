@@ -59,9 +59,9 @@ pub struct StoreConfig {
     /// The private key (PEM) of the client certificate.
     #[serde(deserialize_with = "unless_empty")]
     pub tls_key_file: Option<PathBuf>,
-    /// Number of buckets; fixed when a deployment is first used. 1 to 65536.
+    /// Number of buckets; fixed when a deployment is first used.
     pub buckets: u32,
-    /// Width of the slots of far timers, in ms; fixed when a deployment is first used. 100 to 86400000.
+    /// Width of the slots of far timers, in ms; fixed when a deployment is first used.
     pub slot_ms: u32,
     /// Payloads of more bytes than this are stored outside of their record. The server's `hash-max-listpack-value`
     /// should be at least 34 bytes larger.

@@ -18,8 +18,8 @@ pub struct DurabilityConfig {
     /// For namespaces that are not in `namespaces`.
     #[serde(deserialize_with = "from_text")]
     pub default: Durability,
-    /// The longest wait for it, from the moment the jobs are stored. At least 10 ms, and less than `requests.timeout`,
-    /// if any namespace waits.
+    /// The longest wait for it, from the moment the jobs are stored. Less than `requests.timeout`, if any namespace
+    /// waits.
     #[serde(with = "tidegate_duration")]
     pub timeout: Duration,
     /// By `NAMESPACE`, or `POOL/NAMESPACE`, which takes precedence. The pool is the one that the token names, also

@@ -86,35 +86,33 @@ impl AccountRole {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestLimits {
-    /// The longest wait for each MiB of a body; 10 ms to 1 h.
+    /// The longest wait for each MiB of a body.
     #[serde(with = "tidegate_duration")]
     pub body_timeout: Duration,
-    /// The longest name of a namespace or queue, in bytes; 1 to 255.
+    /// The longest name of a namespace or queue, in bytes.
     pub name_bytes_max: usize,
-    /// The longest body of a job, in bytes; at most 8 MiB.
+    /// The longest body of a job, in bytes.
     pub job_bytes_max: usize,
-    /// The longest result of a job, in bytes; at most 8 MiB.
+    /// The longest result of a job, in bytes.
     pub result_bytes_max: usize,
-    /// The longest body of a bulk publish, in bytes; at most 1 GiB.
+    /// The longest body of a bulk publish, in bytes.
     pub bulk_bytes_max: usize,
-    /// The most jobs in a bulk publish; 1 to 64.
+    /// The most jobs in a bulk publish.
     pub bulk_jobs_max: usize,
-    /// The most jobs that one consume may request; 1 to 100.
+    /// The most jobs that one consume may request.
     pub consume_jobs_max: u16,
-    /// The most queues that one consume may name; 1 to 10,000.
+    /// The most queues that one consume may name.
     pub consume_queues_max: usize,
-    /// The most jobs that may wait to be stored, for each pool; 1 to 1,000,000.
+    /// The most jobs that may wait to be stored, for each pool.
     pub backlog_jobs_max: usize,
-    /// The most bytes of their bodies and attributes, for each pool; at most 64 GiB.
+    /// The most bytes of their bodies and attributes, for each pool.
     pub backlog_bytes_max: usize,
     /// The most bytes of requests that were received and are not answered yet: an eighth for headers, the rest for
-    /// bodies. 1 MiB to 64 GiB.
+    /// bodies.
     pub in_flight_bytes_max: usize,
-    /// The most bytes of answers to consumes that clients have not read yet; at most 64 GiB. Without room left, an
-    /// answer has fewer jobs, at least one.
+    /// The most bytes of answers to consumes that clients have not read yet.
     pub unread_bytes_max: usize,
-    /// The longest time for a request, without the time for which its body is awaited or a consumer waits for a job;
-    /// 100 ms to 1 h.
+    /// The longest time for a request, without the time for which its body is awaited or a consumer waits for a job.
     #[serde(with = "tidegate_duration")]
     pub timeout: Duration,
 }
@@ -123,18 +121,17 @@ pub struct RequestLimits {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaiterConfig {
-    /// The longest time between two checks of a queue that has waiting consumers, if all messages from Redis are lost;
-    /// 100 ms to 1 h.
+    /// The longest time between two checks of a queue that has waiting consumers.
     #[serde(with = "tidegate_duration")]
     pub poll_interval: Duration,
-    /// The longest wait; longer timeouts are reduced to it. 1 ms to 30 days.
+    /// The longest wait; longer timeouts are reduced to it.
     #[serde(with = "tidegate_duration")]
     pub wait_max: Duration,
-    /// The most consumers that may wait in this process; 1 to 1,000,000.
+    /// The most consumers that may wait in this process.
     pub in_process_max: usize,
-    /// The most of them with the same token; 1 to 1,000,000.
+    /// The most of them with the same token.
     pub per_token_max: usize,
-    /// The most seats of consumers with the same token, one in each queue that a consumer names; 1 to 10,000,000.
+    /// The most seats of consumers with the same token, one in each queue that a consumer names.
     pub seats_per_token_max: usize,
 }
 
@@ -142,9 +139,9 @@ pub struct WaiterConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsConfig {
-    /// The most queues of a pool, and the most namespaces, that have metrics of their own; 1 to 100,000.
+    /// The most queues of a pool, and the most namespaces, that have metrics of their own.
     pub queues_max: usize,
-    /// How long the figures that were read from Redis for a scrape are cached; up to 1 h.
+    /// How long the figures that were read from Redis for a scrape are cached.
     #[serde(with = "tidegate_duration")]
     pub refresh: Duration,
 }
@@ -157,23 +154,12 @@ pub struct JobDefaults {
     pub ttl_seconds: u32,
     /// Seconds from publish until the job is ready.
     pub delay_seconds: u32,
-    /// The most deliveries; 1 to 65,535.
+    /// The most deliveries.
     pub tries: u16,
     /// The length of a lease, in seconds.
     pub ttr_seconds: u32,
     /// The longest wait for a job, in seconds; 0 = do not wait.
     pub timeout_seconds: u32,
-}
-
-impl JobDefaults {
-    /// The values of `config/api.toml`, for tests and the fuzzer.
-    pub(crate) const SHIPPED: Self = Self {
-        ttl_seconds: 86400,
-        delay_seconds: 0,
-        tries: 1,
-        ttr_seconds: 120,
-        timeout_seconds: 0,
-    };
 }
 
 impl RequestLimits {
@@ -222,21 +208,4 @@ impl RequestLimits {
         }
         Ok(())
     }
-
-    /// The values of `config/api.toml`, for tests and the fuzzer.
-    pub(crate) const SHIPPED: Self = Self {
-        body_timeout: Duration::from_secs(30),
-        name_bytes_max: 255,
-        job_bytes_max: 1 << 20,
-        result_bytes_max: 256 << 10,
-        bulk_bytes_max: 67_174_400,
-        bulk_jobs_max: 64,
-        consume_jobs_max: 100,
-        consume_queues_max: 1000,
-        backlog_jobs_max: 50_000,
-        backlog_bytes_max: 256 << 20,
-        in_flight_bytes_max: 256 << 20,
-        unread_bytes_max: 256 << 20,
-        timeout: Duration::from_secs(30),
-    };
 }

@@ -1,15 +1,15 @@
 //! The defaults, and which settings are rejected.
 
-use tidegate_daemon::schema;
-use tidegate_daemon::{Sources, load};
-use tidegate_store::UnsafeServer;
+use tidegate_core::limits::NAME_BYTES_MAX;
+use tidegate_daemon::{Bound, Schema, Sources, load};
+use tidegate_store::{PUBLISH_JOBS_MAX, UnsafeServer};
 
 use super::*;
 
 impl ApiConfig {
     /// The defaults.
     pub(crate) fn defaults() -> Self {
-        with(&[], &[])
+        SHIPPED.clone()
     }
 }
 
@@ -22,13 +22,12 @@ fn with(environment: &[(String, String)], flags: &[(&str, String)]) -> ApiConfig
 }
 
 fn loaded(environment: &[(String, String)], flags: &[(&str, String)]) -> Result<ApiConfig, String> {
-    let schema = schema::<ApiConfig>().unwrap();
+    let schema = Schema::new(DEFAULTS).unwrap();
     let own = environment.iter();
     let environment: Vec<_> = own
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     let sources = Sources {
-        defaults: DEFAULTS,
         schema: &schema,
         foreign: None,
         file: None,
@@ -52,18 +51,17 @@ fn the_default_file_has_every_key() {
     let redis = &config.pool[DEFAULT_POOL];
     assert_eq!(redis.url, tidegate_store::DEFAULT_URL);
     assert_eq!(redis.unsafe_server, UnsafeServer::Refuse);
-    assert_eq!(config.job, JobDefaults::SHIPPED);
-    assert_eq!(config.requests, RequestLimits::SHIPPED);
 }
 
 #[test]
 fn every_key_of_the_default_file_has_a_comment() {
     let mut comment = false;
     for line in DEFAULTS.lines() {
-        if line.contains('=') && !line.starts_with('#') {
+        let is_comment = line.starts_with("# ");
+        if line.contains('=') && !is_comment {
             assert!(comment, "no comment above: {line}");
         }
-        comment = line.starts_with('#') || (comment && line.contains('=') && !line.is_empty());
+        comment = is_comment || (comment && !line.is_empty());
     }
 }
 
@@ -76,7 +74,19 @@ fn the_default_pool_is_required() {
 
 #[test]
 fn every_number_and_duration_has_bounds() {
-    assert_eq!(schema::<ApiConfig>().unwrap().gaps(), [""; 0]);
+    assert_eq!(Schema::new(DEFAULTS).unwrap().gaps(), [""; 0]);
+}
+
+#[test]
+fn bounds_follow_from_limits_of_names_and_scripts() {
+    let schema = Schema::new(DEFAULTS).unwrap();
+    for (key, most) in [
+        ("requests.name_bytes_max", NAME_BYTES_MAX),
+        ("requests.bulk_jobs_max", PUBLISH_JOBS_MAX),
+    ] {
+        let expected = Bound::Number(1, most.try_into().unwrap());
+        assert_eq!(schema.bound(key), Some(expected), "{key}");
+    }
 }
 
 #[test]

@@ -19,14 +19,14 @@ pub struct YouzanConfig {
     namespace: String,
     /// The pool of its jobs.
     pub pool: String,
-    /// The longest wait of a `pop`, and that of a `pop` without `timeout`; up to 24 h.
+    /// The longest wait of a `pop`, and that of a `pop` without `timeout`.
     #[serde(with = "tidegate_duration")]
     pub pop_wait: Duration,
     /// Whether a job is delivered again after any number of TTRs that ended; else `pump.losses_max` limits them.
     pub redeliver_always: bool,
     /// What requests have to send as `Authorization: Bearer`; empty = nothing.
     pub token: Password,
-    /// The most connections at a time; 1 to 1,000,000.
+    /// The most connections at a time.
     pub connections_max: usize,
 }
 

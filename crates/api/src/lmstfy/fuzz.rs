@@ -15,7 +15,7 @@ use super::publish_params::PublishParams;
 use super::reserve::ConsumeParams;
 use super::scope::{JOB_ID, NAMESPACE, QUEUE, check_queue_list, parse_queues, queue_key, segment};
 use super::{respawn, routes};
-use crate::config::{JobDefaults, RequestLimits};
+use crate::config::SHIPPED;
 use crate::http::query::Query;
 
 /// Parses bytes as a request (`METHOD TARGET`, header lines, an empty line, a body), and reads everything that any
@@ -59,10 +59,10 @@ fn split(bytes: &[u8]) -> Option<(Parts, Bytes)> {
 
 /// Names equal those in the path, and their displayed form is read as the same names.
 fn names(path: &str) {
-    let limits = RequestLimits::SHIPPED;
-    if let Ok(key) = queue_key(path, &limits) {
+    let limits = &SHIPPED.requests;
+    if let Ok(key) = queue_key(path, limits) {
         assert_eq!(key.queue.as_str(), segment(path, QUEUE));
-        assert_eq!(queue_key(&format!("/api/{key}"), &limits), Ok(key));
+        assert_eq!(queue_key(&format!("/api/{key}"), limits), Ok(key));
     }
     let job = segment(path, JOB_ID);
     if let Ok(id) = job.parse::<WireJobId>() {
@@ -82,16 +82,16 @@ fn names(path: &str) {
 
 /// Accepted parameters make valid jobs, claims and limits.
 fn parameters(query: &Query<'_>, head: &Parts, body: &Bytes) {
-    let limits = RequestLimits::SHIPPED;
+    let limits = &SHIPPED.requests;
     if let (Ok(terms), Ok(extras)) = (
-        PublishParams::read(query, &JobDefaults::SHIPPED),
+        PublishParams::read(query, &SHIPPED.job),
         JobHeaders::read(&head.headers),
     ) {
         let job = terms.job(body.clone(), &extras);
         assert_eq!(job.check(), Ok(()));
         assert_eq!(job.body, body);
     }
-    if let Ok(wish) = ConsumeParams::read(query, &JobDefaults::SHIPPED, limits.consume_jobs_max) {
+    if let Ok(wish) = ConsumeParams::read(query, &SHIPPED.job, limits.consume_jobs_max) {
         assert!((1..=limits.consume_jobs_max).contains(&wish.claim.count));
     }
     if let Ok(limit) = respawn::limit(query) {
@@ -104,7 +104,7 @@ fn parameters(query: &Query<'_>, head: &Parts, body: &Bytes) {
 
 /// The elements of an array are its JSON texts, in its order.
 fn jobs(body: &Bytes) {
-    let Ok(elements) = elements(body, &RequestLimits::SHIPPED) else {
+    let Ok(elements) = elements(body, &SHIPPED.requests) else {
         return;
     };
     let array: Vec<serde_json::Value> = serde_json::from_slice(body).expect("an array");

@@ -136,13 +136,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::SHIPPED;
 
     fn texts(array: &str) -> Result<Vec<String>, ApiError> {
         let text = |one: Bytes| String::from_utf8(one.to_vec()).unwrap();
-        let found = elements(
-            &Bytes::copy_from_slice(array.as_bytes()),
-            &RequestLimits::SHIPPED,
-        )?;
+        let found = elements(&Bytes::copy_from_slice(array.as_bytes()), &SHIPPED.requests)?;
         Ok(found.into_iter().map(text).collect())
     }
 
@@ -174,13 +172,11 @@ mod tests {
         );
         let long = |bytes: usize| format!("[\"{}\"]", "x".repeat(bytes - 2));
         assert_eq!(
-            texts(&long(RequestLimits::SHIPPED.job_bytes_max))
-                .unwrap()
-                .len(),
+            texts(&long(SHIPPED.requests.job_bytes_max)).unwrap().len(),
             1
         );
         assert_eq!(
-            texts(&long(RequestLimits::SHIPPED.job_bytes_max + 1)),
+            texts(&long(SHIPPED.requests.job_bytes_max + 1)),
             Err(ApiError::JobTooLarge)
         );
     }
@@ -223,7 +219,7 @@ mod tests {
             if is_cut {
                 array.truncate(at);
             }
-            let taken = elements(&Bytes::from(array.clone()), &RequestLimits::SHIPPED);
+            let taken = elements(&Bytes::from(array.clone()), &SHIPPED.requests);
             let parsed = serde_json::from_slice::<Option<Vec<&RawValue>>>(&array);
             match parsed {
                 Err(_) => prop_assert_eq!(taken, Err(ApiError::NotAnArray)),

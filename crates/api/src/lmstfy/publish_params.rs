@@ -55,10 +55,11 @@ impl PublishParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SHIPPED;
 
     #[track_caller]
     fn expect(query: &str, outcome: Result<(u32, u32, u16), ApiError>) {
-        let terms = PublishParams::read(&Query::new(query), &JobDefaults::SHIPPED);
+        let terms = PublishParams::read(&Query::new(query), &SHIPPED.job);
         let outcome = outcome.map(|(delay_seconds, ttl_seconds, tries)| PublishParams {
             delay_seconds,
             ttl_seconds,

@@ -148,10 +148,11 @@ fn show(pool: &Pool, delivery: &Delivery, list: bool) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SHIPPED;
 
     #[track_caller]
     fn expect(query: &str, outcome: Result<(u64, u64, u16), ApiError>) {
-        let wish = ConsumeParams::read(&Query::new(query), &JobDefaults::SHIPPED, 100);
+        let wish = ConsumeParams::read(&Query::new(query), &SHIPPED.job, 100);
         let outcome = outcome.map(|(ttr_ms, timeout_seconds, count)| ConsumeParams {
             claim: Claim::new(count, ttr_ms),
             patience: Duration::from_secs(timeout_seconds),

@@ -276,10 +276,11 @@ pub(super) fn parse_queues(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SHIPPED;
 
     #[track_caller]
     fn expect(path: &str, outcome: Result<&str, ApiError>) {
-        let key = queue_key(path, &RequestLimits::SHIPPED).map(|key| key.to_string());
+        let key = queue_key(path, &SHIPPED.requests).map(|key| key.to_string());
         assert_eq!(key, outcome.map(ToOwned::to_owned), "{path}");
     }
 

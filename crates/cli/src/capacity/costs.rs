@@ -195,7 +195,8 @@ mod tests {
         let mut values = settings
             .lines()
             .filter_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
-        let value = values.next().expect("the key has a default");
+        let row = values.next().expect("the key has a default");
+        let (value, _range) = row.split_once("  # ").expect("the key has a range");
         value.parse().expect("the default is a number")
     }
 

@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use toml::{Table, Value};
 
 use super::parse::parse_toml;
+use super::rows::with_examples;
 use super::sources::Sources;
 use super::tables::{KeyPath, insert, look_up};
 
@@ -32,8 +33,7 @@ pub fn process_environment() -> Vec<(OsString, OsString)> {
 /// Reads the variables that are settings, as texts under their keys. Adds variables that match no key but may be meant
 /// as settings to `unknown`, sorted by name.
 pub(super) fn read(sources: &Sources<'_>, unknown: &mut Vec<String>) -> Result<Table, String> {
-    let defaults = parse_toml(sources.defaults).unwrap_or_default();
-    let sibling = parse_toml(sources.sibling).unwrap_or_default();
+    let sibling = parse_toml(&with_examples(sources.sibling)).unwrap_or_default();
     let prefix = format!("{}_", sources.env_prefix);
     let mut settings = Vec::new();
     for (name, value) in sources.environment {
@@ -44,10 +44,10 @@ pub(super) fn read(sources: &Sources<'_>, unknown: &mut Vec<String>) -> Result<T
         };
         let key = key.to_lowercase();
         let path: KeyPath = key.split(SEPARATOR).map(str::to_owned).collect();
-        if is_foreign(&path, &defaults, &sibling) {
+        if is_foreign(&path, &sources.schema.examples, &sibling) {
             continue;
         }
-        if path.len() == 1 && !defaults.contains_key(&key) {
+        if path.len() == 1 && !sources.schema.defaults.contains_key(&key) {
             if !is_service_link(&key) {
                 unknown.push(text);
             }
@@ -67,9 +67,9 @@ pub(super) fn read(sources: &Sources<'_>, unknown: &mut Vec<String>) -> Result<T
 }
 
 /// Whether only the other program with our prefix has this key, or its table.
-fn is_foreign(path: &KeyPath, defaults: &Table, sibling: &Table) -> bool {
+fn is_foreign(path: &KeyPath, own: &Table, sibling: &Table) -> bool {
     let is_foreign =
-        |path: &[String]| look_up(sibling, path).is_some() && look_up(defaults, path).is_none();
+        |path: &[String]| look_up(sibling, path).is_some() && look_up(own, path).is_none();
     let has_table = look_up(sibling, &path[..1]).is_some_and(Value::is_table);
     has_table && is_foreign(&path[..1]) || is_foreign(path)
 }

@@ -11,72 +11,76 @@ use toml::{Table, Value};
 
 use super::error::{ConfigError, SettingsLayer};
 use super::parse::parse_toml;
+use super::rows::{Bound, Rows, with_examples};
 use super::secrets::{is_address, is_secret, is_url};
-use super::tables::{KeyPath, insert, leaves, look_up, merge, parts};
+use super::tables::{KeyPath, insert, leaves, look_up, parts};
 
-/// Stands for any name in a table of examples.
-const ANY: &str = "*";
+/// Stands for any name in a defaults file.
+const ANY: &str = "NAME";
 
-/// The range of values that a key accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
-    /// A whole number within these bounds, both inclusive.
-    Number(i64, i64),
-    /// A duration in whole milliseconds within these bounds, both inclusive.
-    Duration(Duration, Duration),
-}
-
-/// All known keys, with the type and the bounds of each.
+/// All known keys, with the default, the type and the bounds of each.
 #[derive(Debug, Clone)]
 pub struct Schema {
+    /// The defaults; some keys have none.
+    pub(super) defaults: Table,
     /// An example value for each key; its type is the key's type.
-    examples: Table,
+    pub(super) examples: Table,
     bounds: Vec<(KeyPath, Bound)>,
+    pub(super) reloadable: Vec<KeyPath>,
 }
 
 impl Schema {
-    /// Builds a schema from two TOML texts: `defaults`, and `optional` for keys without a default. The keys of
-    /// `bounds` are dotted paths. In `optional` and in `bounds`, `*` stands for any name.
+    /// Reads the rows of a defaults file: a TOML text with a line for each key, also for a key without a default.
     ///
     /// # Errors
-    /// One of the texts is not TOML.
-    pub fn new(
-        defaults: &str,
-        optional: &str,
-        bounds: &[(&str, Bound)],
-    ) -> Result<Self, ConfigError> {
-        let parsed = |text| {
-            let layer = SettingsLayer::Defaults;
-            parse_toml(text).map_err(|problem| ConfigError { layer, problem })
-        };
-        let mut examples = parsed(defaults)?;
-        merge(&mut examples, parsed(optional)?);
-        let bounds = bounds.iter().map(|(key, bound)| (parts(key), *bound));
-        Ok(Self {
-            examples,
-            bounds: bounds.collect(),
-        })
+    /// The text is not TOML, or a comment behind a value has another form.
+    pub fn new(defaults: &str) -> Result<Self, ConfigError> {
+        let layer = SettingsLayer::Defaults;
+        Self::read(defaults).map_err(|problem| ConfigError { layer, problem })
     }
 
-    /// Makes the table `copy` accept the keys of the table `original`, with these bounds in both. `copy` may
-    /// end with `*`. Does nothing if there is no table `original`.
-    pub fn copy_table(&mut self, original: &str, copy: &str, bounds: &[(&str, Bound)]) {
-        let Some(found) = look_up(&self.examples, &parts(original)).cloned() else {
-            return;
+    fn read(defaults: &str) -> Result<Self, String> {
+        let text = with_examples(defaults);
+        let rows = Rows::read(&text)?;
+        let mut schema = Self {
+            defaults: parse_toml(defaults)?,
+            examples: parse_toml(&text)?,
+            bounds: rows.bounds,
+            reloadable: rows.reloadable,
         };
-        insert(&mut self.examples, &parts(copy), found);
-        for (key, bound) in bounds {
-            for table in [original, copy] {
-                let path = parts(&format!("{table}.{key}"));
-                if !self.bounds.iter().any(|(known, _)| *known == path) {
-                    self.bounds.push((path, *bound));
-                }
-            }
+        for (copy, original) in rows.copies {
+            schema.copy_table(&original, &copy)?;
         }
+        Ok(schema)
     }
 
-    /// Returns numbers and durations without a bound, and bounds of keys that do not exist. Tests require that
-    /// there are none.
+    fn copy_table(&mut self, original: &[String], copy: &[String]) -> Result<(), String> {
+        let found = look_up(&self.examples, original).cloned();
+        let found = found.ok_or_else(|| format!("there is no table {}", original.join(".")))?;
+        insert(&mut self.examples, copy, found);
+        let bounds = self.bounds.iter();
+        let copied = bounds.filter_map(|(path, bound)| {
+            let key = path.strip_prefix(original)?;
+            Some(([copy, key].concat(), *bound))
+        });
+        let copied: Vec<_> = copied.collect();
+        self.bounds.extend(copied);
+        Ok(())
+    }
+
+    /// The defaults, without the keys that have none.
+    #[must_use]
+    pub const fn defaults(&self) -> &Table {
+        &self.defaults
+    }
+
+    /// The bounds of a key, which is a dotted path.
+    #[must_use]
+    pub fn bound(&self, key: &str) -> Option<Bound> {
+        self.bound_of(&parts(key))
+    }
+
+    /// Returns the numbers and durations without a bound. Tests require that there are none.
     #[must_use]
     pub fn gaps(&self) -> Vec<String> {
         let needs_bound = |example: &Value| match example {
@@ -84,27 +88,19 @@ impl Schema {
             Value::String(text) => tidegate_duration::parse(text).is_ok(),
             _ => false,
         };
-        let examples = leaves(&self.examples);
-        let entries = examples.keys().filter_map(|path| self.bound_entry(path));
-        let used: Vec<&KeyPath> = entries.map(|(known, _)| known).collect();
+        let examples = leaves(&self.examples).into_iter();
         let unbounded = examples
-            .iter()
-            .filter(|(path, example)| needs_bound(example) && self.bound_entry(path).is_none());
-        let unused = self
-            .bounds
-            .iter()
-            .filter(|(known, _)| !used.contains(&known));
-        let unbounded = unbounded.map(|(path, _)| path);
-        let gaps = unbounded.chain(unused.map(|(known, _)| known));
-        gaps.map(|path| path.join(".")).collect()
+            .filter(|(path, example)| needs_bound(example) && self.bound_of(path).is_none());
+        unbounded.map(|(path, _)| path.join(".")).collect()
     }
 
-    fn bound_entry(&self, path: &[String]) -> Option<&(KeyPath, Bound)> {
+    fn bound_of(&self, path: &[String]) -> Option<Bound> {
         let fits = |known: &[String]| {
             let mut pairs = known.iter().zip(path);
             known.len() == path.len() && pairs.all(|(known, part)| known == ANY || known == part)
         };
-        self.bounds.iter().find(|(known, _)| fits(known))
+        let found = self.bounds.iter().find(|(known, _)| fits(known));
+        found.map(|(_, bound)| *bound)
     }
 
     /// Checks the values of a layer. If they are texts (`are_texts`), first converts them to the types of
@@ -147,7 +143,7 @@ impl Schema {
                     ));
                 }
                 (Some(example), _) => {
-                    let bound = self.bound_entry(path).map(|(_, bound)| *bound);
+                    let bound = self.bound_of(path);
                     if are_texts {
                         read_text(example, value);
                     }

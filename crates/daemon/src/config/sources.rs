@@ -9,9 +9,7 @@ use super::schema::Schema;
 #[expect(missing_debug_implementations, reason = "it may hold secrets")]
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
-    /// Built-in defaults: a TOML text with every key.
-    pub defaults: &'a str,
-    /// The type and the bounds of each key.
+    /// The built-in defaults, with the type and the bounds of each key.
     pub schema: &'a Schema,
     /// Settings read from a file in a foreign format (lmstfy's).
     pub foreign: Option<ForeignSettings<'a>>,
@@ -19,8 +17,8 @@ pub struct Sources<'a> {
     pub file: Option<&'a Path>,
     /// The prefix of environment variables, without the `_` that follows it.
     pub env_prefix: &'a str,
-    /// The keys of another program with the same prefix: a TOML text. Variables for those of its tables and keys that
-    /// are not in `defaults` are ignored.
+    /// The defaults file of another program with the same prefix. Variables for tables and keys that only that program
+    /// has are ignored.
     pub sibling: &'a str,
     /// The environment; see [`process_environment`](super::process_environment).
     pub environment: &'a [(OsString, OsString)],

@@ -11,14 +11,17 @@ use serde::Deserialize;
 
 use super::*;
 
-const DEFAULTS: &str = "name = \"a\"\nwait = \"1s\"\n[log]\nlevel = \"info\"\nlines = 5\n";
-
-const OPTIONAL: &str = "\
-[accounts]
-\"*\" = \"\"
-[pool.\"*\"]
-url = \"\"
-password = \"\"
+const DEFAULTS: &str = "\
+name = \"a\"
+wait = \"1s\"  # 1ms to 1h
+[log]
+level = \"info\"  # reload
+lines = 5  # 1 to 9
+#[accounts]
+#NAME = \"\"
+#[pool.NAME]
+#url = \"\"
+#password = \"\"
 ";
 
 #[derive(Debug, PartialEq, Deserialize)]
@@ -46,10 +49,12 @@ struct TestSources {
 
 impl TestSources {
     fn empty() -> Self {
-        let wait = Bound::Duration(Duration::from_millis(1), Duration::from_secs(3600));
-        let bounds = [("log.lines", Bound::Number(1, 9)), ("wait", wait)];
+        Self::of(DEFAULTS)
+    }
+
+    fn of(defaults: &str) -> Self {
         Self {
-            schema: Schema::new(DEFAULTS, OPTIONAL, &bounds).unwrap(),
+            schema: Schema::new(defaults).unwrap(),
             file: None,
             environment: vec![],
             flags: vec![],
@@ -80,7 +85,6 @@ impl TestSources {
 
     fn sources(&self) -> Sources<'_> {
         Sources {
-            defaults: DEFAULTS,
             schema: &self.schema,
             foreign: None,
             file: self.file.as_ref().map(tempfile::NamedTempFile::path),
@@ -252,9 +256,14 @@ fn two_variables_for_one_key_are_refused() {
 }
 
 const WITH_SECRETS: &str = "\
-wait = \"2s\"
+wait = \"2s\"  # 1ms to 1h
 [log]
-lines = 5
+lines = 5  # 1 to 9
+#[accounts]
+#NAME = \"\"
+#[pool.NAME]
+#url = \"\"
+#password = \"\"
 ";
 
 /// Settings with keys for secrets.
@@ -272,23 +281,18 @@ struct SettingsWithSecrets {
     pool: HashMap<String, HashMap<String, String>>,
 }
 
-fn sources_with_secrets<'a>(given: &'a TestSources) -> Sources<'a> {
-    Sources {
-        defaults: WITH_SECRETS,
-        ..given.sources()
-    }
+fn with_secrets() -> TestSources {
+    TestSources::of(WITH_SECRETS)
 }
 
 #[test]
 fn printed_settings_can_be_read_back_and_have_no_secrets() {
-    let given = TestSources::empty()
+    let given = with_secrets()
         .file("[accounts]\nops = \"hunter2\"\n[pool.\"a b\"]\nurl = \"redis://u:hunter3@h:1\"\n")
         .variable("TIDEGATE_POOL__X__PASSWORD", "hunter4")
         .variable("TIDEGATE_LOG__LINES", "7")
         .flag("wait", "3s");
-    let loaded = load::<SettingsWithSecrets>(&sources_with_secrets(&given))
-        .ok()
-        .unwrap();
+    let loaded = load::<SettingsWithSecrets>(&given.sources()).ok().unwrap();
     let printed = loaded.values.print();
     assert!(!printed.contains("hunter"), "{printed}");
     for line in [
@@ -308,10 +312,8 @@ fn printed_settings_can_be_read_back_and_have_no_secrets() {
     );
     // The printed text is rejected because of `<hidden>`, and gives the same settings once the
     // secrets are put back.
-    let again = TestSources::empty().file(&printed);
-    let refused = load::<SettingsWithSecrets>(&sources_with_secrets(&again))
-        .err()
-        .unwrap();
+    let again = with_secrets().file(&printed);
+    let refused = load::<SettingsWithSecrets>(&again.sources()).err().unwrap();
     assert!(
         refused.problem.starts_with("accounts.ops: <hidden>"),
         "{refused}"
@@ -320,10 +322,8 @@ fn printed_settings_can_be_read_back_and_have_no_secrets() {
         .replace("ops = \"<hidden>\"", "ops = \"hunter2\"")
         .replace("u:<hidden>@", "u:hunter3@")
         .replace("password = \"<hidden>\"", "password = \"hunter4\"");
-    let again = TestSources::empty().file(&whole);
-    let again = load::<SettingsWithSecrets>(&sources_with_secrets(&again))
-        .ok()
-        .unwrap();
+    let again = with_secrets().file(&whole);
+    let again = load::<SettingsWithSecrets>(&again.sources()).ok().unwrap();
     assert_eq!(again.settings.accounts["ops"], "hunter2");
     assert_eq!(again.settings.pool["a b"]["url"], "redis://u:hunter3@h:1");
     assert_eq!(again.settings.pool["x"]["password"], "hunter4");
@@ -338,8 +338,8 @@ fn a_secret_with_white_space_at_its_end_is_refused_by_its_key() {
         "[pool.default]\npassword = \"hunter2 \"\n",
         "[pool.default]\npassword = \"\\thunter2\"\n",
     ] {
-        let given = TestSources::empty().file(text);
-        let said = load::<SettingsWithSecrets>(&sources_with_secrets(&given));
+        let given = with_secrets().file(text);
+        let said = load::<SettingsWithSecrets>(&given.sources());
         let said = said.err().unwrap().to_string();
         let key = match text.contains("ops") {
             true => "accounts.ops begins or ends with white space",
@@ -359,10 +359,8 @@ fn an_error_near_a_secret_does_not_show_it() {
         "[accounts]\nops = \"hunter2\n",
         "[accounts]\nops = hunter2\n",
     ] {
-        let given = TestSources::empty().file(text);
-        let said = load::<SettingsWithSecrets>(&sources_with_secrets(&given))
-            .err()
-            .unwrap();
+        let given = with_secrets().file(text);
+        let said = load::<SettingsWithSecrets>(&given.sources()).err().unwrap();
         assert!(!said.to_string().contains("hunter2"), "{said}");
     }
 }
@@ -371,8 +369,8 @@ fn an_error_near_a_secret_does_not_show_it() {
 fn a_text_about_values_is_shown_without_their_secrets() {
     let file = "[accounts]\nops = 'hunter\"2'\n[pool.x]\nurl = \"redis://u:hunter3@h\"\n\
         [pool.y]\nurl = \"redis://:hunter4\"\n";
-    let given = TestSources::empty().file(file);
-    let values = load::<SettingsWithSecrets>(&sources_with_secrets(&given))
+    let given = with_secrets().file(file);
+    let values = load::<SettingsWithSecrets>(&given.sources())
         .ok()
         .unwrap()
         .values;
@@ -428,9 +426,10 @@ fn values_are_compared_and_merged_by_key() {
             .file("name = \"b\"\nwait = \"1s\"\n[log]\nlevel = \"warn\"\nlines = 6\n"),
     );
     assert_eq!(old.changed_keys(&new), ["log.level", "log.lines", "name"]);
-    let mixed = old.with_keys_from(&new, &["log.level", "nothing.like.it"]);
+    let reloaded = |rows| old.reloaded(&new, &Schema::new(rows).unwrap());
+    let mixed = reloaded("[log]\nlevel = \"\"  # reload\n[nothing.like.it]  # reload\n");
     assert_eq!(mixed.changed_keys(&new), ["log.lines", "name"]);
     assert_eq!(mixed.settings::<TestSettings>().unwrap().log.level, "warn");
-    let mixed = old.with_keys_from(&new, &["log", "name"]);
+    let mixed = reloaded("name = \"\"  # reload\n[log]  # reload\n");
     assert_eq!(mixed.changed_keys(&new), [""; 0]);
 }

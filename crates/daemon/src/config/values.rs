@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::error::{ConfigError, SettingsLayer};
+use super::schema::Schema;
 use super::secrets::{HIDDEN, secrets_in};
-use super::tables::{KeyPath, leaves, merge, parts};
+use super::tables::{KeyPath, leaves, merge};
 
 /// Every key with its value and the layer that set it. It may hold secrets, so there is no `Debug`: use
 /// [`ConfigValues::print`].
@@ -32,12 +33,12 @@ impl ConfigValues {
             .collect()
     }
 
-    /// Returns these values with `keys`, and everything below them, taken from `newer`.
+    /// Returns these values with the reloadable keys, and everything below them, taken from `newer`.
     #[must_use]
-    pub fn with_keys_from(&self, newer: &Self, keys: &[&str]) -> Self {
+    pub fn reloaded(&self, newer: &Self, schema: &Schema) -> Self {
         let mut mixed = self.clone();
-        for key in keys {
-            replace(&mut mixed.table, &parts(key), &newer.table);
+        for path in &schema.reloadable {
+            replace(&mut mixed.table, path, &newer.table);
         }
         mixed
     }

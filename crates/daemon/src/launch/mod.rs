@@ -8,7 +8,6 @@
 //!
 //! * [`ProcessFlags`] are the flags of every daemon, [`CommonFlags`] those of a daemon with pools. A daemon implements
 //!   [`Settings`] for its own settings.
-//! * [`schema()`] returns the type and bounds of each key, including those of pools.
 //! * [`launch`] runs a daemon and returns its exit status.
 //! * [`run_once`] runs a one-off command with the settings of a daemon.
 //! * [`DaemonContext`] gives the daemon its stop tokens, and handles its signals.
@@ -18,7 +17,6 @@ mod flags;
 mod lmstfy;
 mod process;
 mod readiness;
-mod schema;
 mod settings;
 mod settings_loader;
 mod start;
@@ -26,6 +24,5 @@ mod start;
 pub use flags::{CommonFlags, LaunchFlags, ProcessFlags};
 pub use process::DaemonContext;
 pub use readiness::{public_reason, redis_check};
-pub use schema::schema;
 pub use settings::Settings;
 pub use start::{launch, run_once};

@@ -200,7 +200,7 @@ impl Reloader {
         made: &LoadedSettings<C>,
         apply: &mut impl FnMut(&C),
     ) -> Result<(), String> {
-        let mixed = self.running.with_keys_from(&made.values, C::RELOADABLE);
+        let mixed = self.running.reloaded(&made.values, &made.schema);
         let settings: C = mixed.settings().map_err(|error| error.to_string())?;
         check(&settings)?;
         let running: C = self.running.settings().map_err(|error| error.to_string())?;
@@ -232,7 +232,6 @@ impl Reloader {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use crate::config::Bound;
     use crate::logs::{self, LogConfig};
     use crate::traces::TracesConfig;
     use clap::Parser;
@@ -256,10 +255,8 @@ mod tests {
 
     impl Settings for GuardedSettings {
         const PROGRAM: &'static str = "guarded";
-        const DEFAULTS: &'static str = "is_public = false\npassword = \"\"\npid_file = \"\"\n\
+        const DEFAULTS: &'static str = "is_public = false\npassword = \"\"  # reload\npid_file = \"\"\n\
             [log]\nlevel = \"info\"\nformat = \"text\"\ndirectory = \"\"\n[traces]\nendpoint = \"\"\nsample_one_in = 0\n[pool.default]\n";
-        const BOUNDS: &'static [(&'static str, Bound)] = &[];
-        const RELOADABLE: &'static [&'static str] = &["password"];
         const SIBLING: &'static str = "";
         const FROM_LMSTFY: &'static [&'static str] = &[];
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::Bound;
 use crate::logs::LogConfig;
 use crate::traces::TracesConfig;
 use serde::de::DeserializeOwned;
@@ -12,20 +11,9 @@ use serde::de::DeserializeOwned;
 pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     /// The name of the program.
     const PROGRAM: &'static str;
-    /// The built-in defaults: a TOML text with every key.
+    /// The defaults file, with a row for every key: see [`crate::config::Schema::new`].
     const DEFAULTS: &'static str;
-    /// The keys without a default: a TOML text with an example value of the right type for each. `*`
-    /// stands for any name. The keys of pools are added by [`crate::launch::schema()`].
-    const OPTIONAL: &'static str = "";
-    /// Whether the daemon uses Redis: then the keys of pools are added.
-    const HAS_POOLS: bool = true;
-    /// The bounds of every number and duration outside of pools.
-    const BOUNDS: &'static [(&'static str, Bound)];
-    /// Tables with the keys of a pool, besides those in `pool`.
-    const DEPLOYMENTS: &'static [&'static str] = &[];
-    /// The keys and tables that a running process can reload.
-    const RELOADABLE: &'static [&'static str];
-    /// The keys of the other daemon: a TOML text. Environment variables for keys that only the other daemon has are
+    /// The defaults file of the other daemon. Environment variables for keys that only the other daemon has are
     /// ignored. Both daemons may share an environment.
     const SIBLING: &'static str;
     /// The keys and tables that this daemon takes from an lmstfy file.

@@ -5,14 +5,13 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::config::{
-    ConfigValues, ForeignSettings, LoadedConfig, Sources, load, parse_toml, process_environment,
+    ConfigValues, ForeignSettings, LoadedConfig, Schema, Sources, load, process_environment,
     read_file,
 };
 use crate::logs::LogError;
 
 use crate::launch::flags::{Flag, LaunchFlags};
 use crate::launch::lmstfy::{self, LmstfySettings};
-use crate::launch::schema::schema;
 use crate::launch::settings::Settings;
 
 /// Prefix of environment variables.
@@ -33,6 +32,7 @@ pub(crate) struct SettingsLoader {
 pub(crate) struct LoadedSettings<C> {
     pub(crate) settings: C,
     pub(crate) values: ConfigValues,
+    pub(crate) schema: Schema,
     /// Settings of an lmstfy file or of the environment that are not used, with the reasons.
     pub(crate) remarks: Vec<String>,
 }
@@ -57,9 +57,8 @@ impl SettingsLoader {
     pub(crate) fn load<C: Settings>(&self) -> Result<LoadedSettings<C>, String> {
         let translated = self.load_lmstfy::<C>()?;
         let name = self.lmstfy_layer_name();
-        let schema = schema::<C>().map_err(|error| error.to_string())?;
+        let schema = Schema::new(C::DEFAULTS).map_err(|error| error.to_string())?;
         let sources = Sources {
-            defaults: C::DEFAULTS,
             schema: &schema,
             foreign: translated.as_ref().map(|translated| ForeignSettings {
                 name: &name,
@@ -82,6 +81,7 @@ impl SettingsLoader {
         Ok(LoadedSettings {
             settings: loaded.settings,
             values: loaded.values,
+            schema,
             remarks: of_file.chain(unknown).collect(),
         })
     }
@@ -123,9 +123,8 @@ pub(crate) fn check<C: Settings>(settings: &C) -> Result<(), String> {
 impl<C: Settings> LoadedSettings<C> {
     /// Returns the settings as TOML, with the remarks as comments.
     pub(crate) fn print(&self) -> String {
-        let defaults = parse_toml(C::DEFAULTS).unwrap_or_default();
-        let template = defaults
-            .get("pool")
+        let pools = self.schema.defaults().get("pool");
+        let template = pools
             .and_then(|pools| pools.get("default"))
             .and_then(toml::Value::as_table);
         let template = template.cloned().unwrap_or_default();

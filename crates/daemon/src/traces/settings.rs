@@ -2,12 +2,6 @@
 
 use serde::Deserialize;
 
-use crate::config::Bound;
-
-/// The bounds of `traces.sample_one_in`.
-pub const SAMPLE_ONE_IN_BOUND: (&str, Bound) =
-    ("traces.sample_one_in", Bound::Number(0, 1_000_000_000));
-
 /// The path of spans, as OTLP says.
 const SPANS_PATH: &str = "/v1/traces";
 

@@ -2,19 +2,22 @@
 
 use super::*;
 
-const DEFAULTS: &str = "flag = false\nnumber = 5\nwait = \"1s\"\nname = \"\"\nlist = []\n\
-    [pool.default]\nurl = \"\"\nsize = 3\n";
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
+const DEFAULTS: &str = "\
+flag = false
+number = 5  # 1 to 10
+wait = \"1s\"  # 1ms to 1h
+name = \"\"
+list = []
+[pool.default]
+url = \"\"
+size = 3  # 0 to 9
+#[pool.NAME]  # as pool.default
+#[names]
+#NAME = \"\"
+";
 
 fn schema() -> Schema {
-    let bounds = [
-        ("number", Bound::Number(1, 10)),
-        ("wait", Bound::Duration(MS, HOUR)),
-    ];
-    let mut schema = Schema::new(DEFAULTS, "[names]\n\"*\" = \"\"\n", &bounds).unwrap();
-    schema.copy_table("pool.default", "pool.*", &[("size", Bound::Number(0, 9))]);
-    schema
+    Schema::new(DEFAULTS).unwrap()
 }
 
 #[track_caller]
@@ -129,7 +132,7 @@ fn a_url_is_refused_where_none_belongs_and_is_not_repeated() {
 
 #[test]
 fn an_address_is_checked_by_its_key() {
-    let schema = Schema::new("listen = \"127.0.0.1:1\"", "", &[]).unwrap();
+    let schema = Schema::new("listen = \"127.0.0.1:1\"").unwrap();
     for (text, is_fine) in [
         ("0.0.0.0:80", true),
         ("[::]:80", true),
@@ -165,12 +168,16 @@ fn a_text_of_the_environment_becomes_what_the_key_is() {
 }
 
 #[test]
-fn a_number_without_bounds_is_found_and_so_is_a_bound_of_nothing() {
+fn a_number_or_duration_without_bounds_is_found() {
     assert_eq!(schema().gaps(), [""; 0]);
-    let bounds = [("nmber", Bound::Number(1, 10))];
-    let schema = Schema::new(DEFAULTS, "", &bounds).unwrap();
-    assert_eq!(
-        schema.gaps(),
-        ["number", "pool.default.size", "wait", "nmber"]
-    );
+    let lines = DEFAULTS.lines();
+    let without = lines.filter_map(|line| line.split("  # ").next());
+    let schema = Schema::new(&without.collect::<Vec<&str>>().join("\n")).unwrap();
+    assert_eq!(schema.gaps(), ["number", "pool.default.size", "wait"]);
+}
+
+#[test]
+fn a_table_as_one_that_does_not_exist_is_an_error() {
+    let said = Schema::new("[a]  # as b").unwrap_err();
+    assert!(said.to_string().contains("there is no table b"), "{said}");
 }
