@@ -81,7 +81,7 @@ fn run(arguments: &DevArguments, as_json: bool) -> Result<(), CommandError> {
     Err(ending)
 }
 
-/// The folder of data and logs, and what deletes it at the end.
+/// The folder of data and logs, and the guard that deletes it at the end.
 fn folder(arguments: &DevArguments) -> Result<(PathBuf, Option<TempDir>), String> {
     if let Some(folder) = &arguments.folder {
         let absolute = std::path::absolute(folder);

@@ -19,7 +19,7 @@ const LAST_TIME: Duration = Duration::from_secs(2);
 
 static OUTPUT: OnceLock<ErrorOutput> = OnceLock::new();
 
-/// What the thread does next.
+/// The next work of the thread.
 enum OutputPart {
     Bytes(Vec<u8>),
     /// All parts before it are written.

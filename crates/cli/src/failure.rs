@@ -10,7 +10,7 @@ use tidegate_visible_text::escape;
 pub(crate) enum CommandFailure {
     #[error("{}", request_text(.0))]
     Request(#[from] Error),
-    /// A request about a new job, and what is known about the job.
+    /// A request about a new job, and the known facts about the job.
     #[error("{}; {known}", request_text(.error))]
     NewJob { error: Error, known: String },
     #[error("{0}")]

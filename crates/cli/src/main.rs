@@ -48,7 +48,7 @@ async fn run_to_the_end(arguments: CliArguments) -> ExitCode {
     let code = match run(arguments).await {
         Ok(code) => code,
         Err(failure) => {
-            // The lines of a text of this program; those of a server are escaped before.
+            // The lines of a text of this program; texts of a server are escaped before.
             for line in format!("error: {failure}").lines() {
                 error_output::write_line(line);
             }

@@ -26,7 +26,7 @@ pub(crate) async fn list(
     Ok(CommandOutput::shown(&jobs, Value::Array(rows))?)
 }
 
-/// What fits into a line.
+/// The fields of a job that fit into a line.
 fn row(job: &JobDetails) -> Value {
     let last = job.history.last();
     json!({

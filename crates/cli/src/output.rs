@@ -1,4 +1,4 @@
-//! What a command prints.
+//! The output of a command.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -16,16 +16,16 @@ use crate::failure::CommandFailure;
 /// The fields that identify an object are printed first; the others in the order of their names.
 const FIRST_FIELDS: [&str; 4] = ["name", "id", "queue", "key"];
 
-/// What a command prints to the standard output.
+/// The standard output of a command.
 #[derive(Debug)]
 pub(crate) enum CommandOutput {
     /// Bytes as they are: payloads and results.
     Bytes(Vec<u8>),
     /// An answer of the API.
     Answer(Value),
-    /// The JSON of an answer of the API, and what people read of it.
+    /// The JSON of an answer of the API, and its form for people.
     Shown { answer: String, shown: Value },
-    /// An answer that cannot be read again, and what to do if it was not written.
+    /// An answer that cannot be read again, and the remedy if it was not written.
     Once { answer: Value, if_lost: String },
 }
 
@@ -37,7 +37,7 @@ impl CommandOutput {
 
     /// An answer of which people read this.
     pub(crate) fn shown(answer: &impl Serialize, shown: Value) -> Result<Self, Error> {
-        // Not by way of a `Value`: numbers of payloads keep their digits, and those that no f64 holds are no error.
+        // Not by way of a `Value`: numbers of payloads keep their digits, and numbers that no f64 holds are no error.
         let answer = serde_json::to_string(answer).map_err(Error::Encode)?;
         Ok(Self::Shown { answer, shown })
     }
@@ -105,7 +105,7 @@ pub(crate) async fn write_aside(text: String) -> io::Result<()> {
 
 fn text_of(answer: &impl Display, shown: &Value, as_json: bool) -> String {
     match as_json {
-        // The escapes are those of JSON, which has line breaks only as escapes.
+        // The escapes of JSON: it has line breaks only as escapes.
         true => format!("{}\n", escape(&answer.to_string())),
         false => readable(shown),
     }
@@ -143,7 +143,7 @@ fn table(items: &[Value]) -> String {
     columns(lines)
 }
 
-/// The fields of an object; those of an object inside have its name in front.
+/// The fields of an object; the fields of an object inside have its name in front.
 fn flat(fields: &Map<String, Value>) -> Vec<[String; 2]> {
     let mut pairs = Vec::new();
     for (name, value) in fields {

@@ -47,7 +47,7 @@ pub(crate) struct TailArguments {
     interval: DurationMs,
 }
 
-/// What is printed once: an attempt of a job in a state.
+/// The unit that is printed once: an attempt of a job in a state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct TailEntry {
     id: JobId,
@@ -111,7 +111,7 @@ pub(crate) async fn tail(
             look = walks.look() => look,
             () = &mut stopped => return Ok(()),
         };
-        // What a look has found before it failed is not found again.
+        // Jobs that a look has found before it failed are not found again.
         let found = std::mem::take(&mut walks.found);
         let printed = tokio::select! {
             printed = print(&found, as_json) => printed,

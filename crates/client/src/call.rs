@@ -40,7 +40,7 @@ pub enum CallError {
     Dead {
         /// The id of the job, if the server named it.
         id: Option<String>,
-        /// What the server says about it.
+        /// The details from the server.
         detail: String,
     },
     /// The job was cancelled, or is done and its result is not kept any longer.
@@ -65,7 +65,7 @@ pub enum CallError {
 pub struct JobResult {
     /// The bytes; empty if the job is done without a result.
     pub bytes: Bytes,
-    /// What they are. `None` if the job is done without a result.
+    /// Their content type. `None` if the job is done without a result.
     pub content_type: Option<String>,
 }
 
@@ -161,7 +161,7 @@ impl<T> Publish<T> {
     /// Like `call`, for any task: returns the bytes of the result.
     ///
     /// # Errors
-    /// Those of `call`.
+    /// The errors of `call`.
     pub async fn call_raw(self, wait: Duration) -> Result<JobResult, CallError> {
         let wait = wait.min(WAIT_MAX);
         let deadline = Instant::now() + wait;

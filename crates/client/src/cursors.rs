@@ -16,7 +16,7 @@ impl CursorGuard {
     /// Adds the cursor of the next page.
     ///
     /// # Errors
-    /// It is that of an earlier page.
+    /// It is the cursor of an earlier page.
     pub fn check(&mut self, next: &CursorText) -> Result<(), Error> {
         match self.0.insert(next.as_str().to_owned()) {
             true => Ok(()),

@@ -7,7 +7,7 @@ use tidegate_core::v1::problem::{Applied, InvalidRequest, InvalidValue, Problem,
 /// An error of any kind.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the server answered instead of a success: a problem document.
+/// The answer of the server instead of a success: a problem document.
 #[derive(Debug, Clone)]
 pub struct Rejection {
     /// The document.
@@ -56,7 +56,7 @@ pub enum Error {
     /// The answer, or the result of a job, is not what was expected.
     #[error("failed to read {what}: {source}")]
     Decode {
-        /// What was read.
+        /// The object that was read.
         what: &'static str,
         /// Why it is not valid.
         source: serde_json::Error,

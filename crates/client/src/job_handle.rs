@@ -27,7 +27,7 @@ pub struct JobHandle {
     path: JobPath,
 }
 
-/// What a cancel did.
+/// The outcome of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelResult {
     /// The job is deleted. It had this state.
@@ -65,7 +65,7 @@ impl JobHandle {
     /// Deletes the job, unless a worker holds it.
     ///
     /// # Errors
-    /// Those of requests. A job that is not there is no error.
+    /// The errors of requests. A job that is not there is no error.
     pub async fn cancel(&self) -> Result<CancelResult, Error> {
         self.cancel_even_if_running(IfRunning::Refuse).await
     }
@@ -73,7 +73,7 @@ impl JobHandle {
     /// Deletes the job. `if_running` says what happens if a worker holds it.
     ///
     /// # Errors
-    /// Those of requests. A job that is not there is no error.
+    /// The errors of requests. A job that is not there is no error.
     pub async fn cancel_even_if_running(
         &self,
         if_running: IfRunning,
@@ -100,7 +100,7 @@ impl JobHandle {
     /// holds it.
     ///
     /// # Errors
-    /// Those of requests: `job_not_found`, `job_running`.
+    /// The errors of requests: `job_not_found`, `job_running`.
     pub async fn cancel_outcome(&self, if_running: IfRunning) -> Result<CancelAnswer, Error> {
         let mut path = self.job_path("");
         path.push(if path.contains('?') { '&' } else { '?' });
@@ -113,7 +113,7 @@ impl JobHandle {
     /// Makes a delayed job ready now.
     ///
     /// # Errors
-    /// Those of requests: `job_not_found`, `job_running`, `job_dead`.
+    /// The errors of requests: `job_not_found`, `job_running`, `job_dead`.
     pub async fn promote(&self) -> Result<PromotedJob, Error> {
         let call = HttpCall::new(Method::POST, self.job_path("/promote"));
         self.send(call).await?.json()
@@ -122,7 +122,7 @@ impl JobHandle {
     /// Changes when a waiting job is due, or its `start_within`.
     ///
     /// # Errors
-    /// Those of requests: `job_not_found`, `job_running`, `job_dead`.
+    /// The errors of requests: `job_not_found`, `job_running`, `job_dead`.
     pub async fn change(&self, change: &JobChange) -> Result<ChangedJob, Error> {
         let call = HttpCall::json(Method::PATCH, self.job_path(""), change)?;
         self.send(call).await?.json()
@@ -131,7 +131,7 @@ impl JobHandle {
     /// All about the job, except its payload. Jobs by id need the scope `read`.
     ///
     /// # Errors
-    /// Those of requests: `job_not_found`.
+    /// The errors of requests: `job_not_found`.
     pub async fn show(&self) -> Result<JobDetails, Error> {
         self.send(HttpCall::get(self.job_path(""))).await?.json()
     }
@@ -139,7 +139,7 @@ impl JobHandle {
     /// Why it is not delivered now, or not any more. Needs the scope `read`.
     ///
     /// # Errors
-    /// Those of requests: `job_not_found`.
+    /// The errors of requests: `job_not_found`.
     pub async fn explain(&self) -> Result<JobExplanation, Error> {
         let call = HttpCall::get(self.job_path("/explain"));
         self.send(call).await?.json()
@@ -148,7 +148,7 @@ impl JobHandle {
     /// Its payload and the content type. Needs the scope `read`.
     ///
     /// # Errors
-    /// Those of requests: `job_not_found`.
+    /// The errors of requests: `job_not_found`.
     pub async fn payload(&self) -> Result<(Bytes, String), Error> {
         let reply = self.send(HttpCall::get(self.job_path("/payload"))).await?;
         let content_type = reply
@@ -195,13 +195,13 @@ pub struct PublishedHandle {
     pub id: JobId,
     /// Its key, if it has one.
     pub key: Option<String>,
-    /// What the publish did.
+    /// The outcome of the publish.
     pub outcome: PublishResult,
     /// The state of the job then.
     pub state: JobState,
     /// When it is due next. `None` if it is done, or a worker holds it and it will not run again.
     pub run_at: Option<Timestamp>,
-    /// What has stored it.
+    /// The durability that it has.
     pub durability: Durability,
     /// Whether this is the answer to an earlier publish with the same `Idempotency-Key`.
     pub replayed: bool,

@@ -74,7 +74,7 @@ impl QueueHandle {
     /// How many jobs the queue has, by state, and whether it is paused or closed.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn stats(&self) -> Result<QueueView, Error> {
         self.send(HttpCall::get(self.path(""))).await?.json()
     }
@@ -82,16 +82,16 @@ impl QueueHandle {
     /// Its policy.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn policy(&self) -> Result<Policy, Error> {
         self.send(HttpCall::get(self.path("/policy"))).await?.json()
     }
 
-    /// Changes its policy: what the change does not name stays as it is. In effect everywhere within a second. Returns
+    /// Changes its policy: fields that the change does not name stay as they are. In effect everywhere within a second. Returns
     /// the new policy.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn set_policy(&self, change: &PolicyChange) -> Result<Policy, Error> {
         let call = HttpCall::json(Method::PATCH, self.path("/policy"), change)?;
         self.send(call).await?.json()
@@ -100,7 +100,7 @@ impl QueueHandle {
     /// Deletes all jobs that are ready, or all that are dead. Returns how many.
     ///
     /// # Errors
-    /// Those of requests. After an error some jobs may be deleted.
+    /// The errors of requests. After an error some jobs may be deleted.
     pub async fn purge(&self, state: PurgeState) -> Result<u64, Error> {
         let call = HttpCall::json(Method::POST, self.path("/purge"), &PurgeBody { state })?;
         let answer: PurgeAnswer = self.send_once(call).await?.json()?;
@@ -110,7 +110,7 @@ impl QueueHandle {
     /// Brings dead jobs back, oldest first, with all their attempts. Returns how many.
     ///
     /// # Errors
-    /// Those of requests. After an error some jobs may be back.
+    /// The errors of requests. After an error some jobs may be back.
     pub async fn respawn(&self, which: Respawn) -> Result<u64, Error> {
         let call = HttpCall::json(Method::POST, self.path("/respawn"), &which)?;
         let answer: RespawnAnswer = self.send_once(call).await?.json()?;
@@ -121,7 +121,7 @@ impl QueueHandle {
     /// match. Needs the scope `read`.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobDetails>, Error> {
         let (mut jobs, mut cursor) = (Vec::new(), None);
         let mut cursors = CursorGuard::default();
@@ -141,7 +141,7 @@ impl QueueHandle {
     /// ends where that is `None`. A page may be empty and not be the last one. Needs the scope `read`.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn jobs_page(
         &self,
         filter: &JobFilter,
@@ -159,8 +159,8 @@ impl QueueHandle {
     /// after its `wait_ms`, until that is `None`. Needs the scope `admin`.
     ///
     /// # Errors
-    /// Those of requests. After an error some jobs may be changed; a repeated call finds the others. The client repeats it, too,
-    /// if the connection breaks: the answer does not count the jobs that were changed before.
+    /// The errors of requests. After an error some jobs may be changed; a repeated call finds the others. The client
+    /// repeats it, too, if the connection breaks: the answer does not count the jobs that were changed before.
     pub async fn act(&self, what: &ActBody) -> Result<ActAnswer, Error> {
         let call = HttpCall::json(Method::POST, self.path("/jobs/act"), what)?;
         self.send(call).await?.json()
@@ -169,7 +169,7 @@ impl QueueHandle {
     /// Deletes the queue with its policy, if it has no jobs. Returns whether it had none.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn delete_if_empty(&self) -> Result<bool, Error> {
         let deleting = self
             .send(HttpCall::new(Method::DELETE, self.path("")))

@@ -76,10 +76,10 @@ impl ScheduleHandle {
         self.name.as_str()
     }
 
-    /// What it does, and its next run.
+    /// Its settings, and its next run.
     ///
     /// # Errors
-    /// Those of requests: `schedule_not_found`.
+    /// The errors of requests: `schedule_not_found`.
     pub async fn show(&self) -> Result<ScheduleDetails, Error> {
         let call = HttpCall::get(self.path(""));
         self.send(&call, RepeatSafety::Repeatable).await?.json()
@@ -88,17 +88,17 @@ impl ScheduleHandle {
     /// The times of its next runs, the first one first, at most so many. None if it is paused or has ended.
     ///
     /// # Errors
-    /// Those of requests: `schedule_not_found`.
+    /// The errors of requests: `schedule_not_found`.
     pub async fn next_runs(&self, most: RunCount) -> Result<Vec<Timestamp>, Error> {
         let call = HttpCall::get(self.path(&format!("/next?count={}", most.get())));
         let answer: ScheduleRuns = self.send(&call, RepeatSafety::Repeatable).await?.json()?;
         Ok(answer.runs)
     }
 
-    /// Creates the schedule, or replaces it as a whole. The queue of one that exists cannot be changed.
+    /// Creates the schedule, or replaces it as a whole. The queue of an existing schedule cannot be changed.
     ///
     /// # Errors
-    /// Those of requests. The field of an invalid request names what is not valid, such as `cron` or `time_zone`.
+    /// The errors of requests. The field of an invalid request names what is not valid, such as `cron` or `time_zone`.
     pub async fn set(&self, config: &Schedule) -> Result<ScheduleDetails, Error> {
         self.set_if(Precondition::None, config).await
     }
@@ -106,7 +106,7 @@ impl ScheduleHandle {
     /// The same if the schedule is as the condition requires.
     ///
     /// # Errors
-    /// Those of requests; `version_mismatch` if it is not.
+    /// The errors of requests; `version_mismatch` if it is not.
     pub async fn set_if(
         &self,
         condition: Precondition<&str>,
@@ -121,7 +121,7 @@ impl ScheduleHandle {
     /// time. Runs of a pause are not caught up.
     ///
     /// # Errors
-    /// Those of requests: `schedule_not_found`; `version_mismatch` if other clients change it all the time.
+    /// The errors of requests: `schedule_not_found`; `version_mismatch` if other clients change it all the time.
     pub async fn set_paused(&self, paused: bool) -> Result<ScheduleDetails, Error> {
         let mut delays = CHANGE_LIMITS.delays();
         loop {
@@ -146,8 +146,8 @@ impl ScheduleHandle {
     /// Deletes the schedule. Jobs that it has published stay.
     ///
     /// # Errors
-    /// Those of requests; `schedule_not_found` if there is none, also after a repetition of a request whose answer was
-    /// lost.
+    /// The errors of requests; `schedule_not_found` if there is none, also after a repetition of a request whose answer
+    /// was lost.
     pub async fn delete(&self) -> Result<DeletedSchedule, Error> {
         self.delete_if(Precondition::None).await
     }
@@ -155,7 +155,7 @@ impl ScheduleHandle {
     /// The same if the schedule is as the condition requires.
     ///
     /// # Errors
-    /// Those of requests; `version_mismatch` if it is not.
+    /// The errors of requests; `version_mismatch` if it is not.
     pub async fn delete_if(&self, condition: Precondition<&str>) -> Result<DeletedSchedule, Error> {
         let mut call = HttpCall::new(Method::DELETE, self.path(""));
         add_condition(&mut call, condition)?;

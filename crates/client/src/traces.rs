@@ -17,15 +17,15 @@ pub(crate) fn trace_parent() -> Option<String> {
     })
 }
 
-/// Links a span to the one with this trace parent. A text that is none has no effect: the attribute of a job is written
-/// by any producer.
+/// Links a span to the span with this trace parent. A text that is none has no effect: the attribute of a job is
+/// written by any producer.
 pub(crate) fn link(span: &Span, trace_parent: &str) {
     if let Some(context) = parse(trace_parent) {
         span.add_link(context);
     }
 }
 
-/// Makes a span the child of the one with this trace parent, which the server has made.
+/// Makes a span the child of the span with this trace parent, which the server has made.
 pub(crate) fn set_parent(span: &Span, trace_parent: &str) {
     if let Some(context) = parse(trace_parent) {
         let parent = opentelemetry::Context::new().with_remote_span_context(context);

@@ -29,7 +29,7 @@ const MIB: usize = 1 << 20;
 const ANSWER_BYTES_MAX: usize = 128 * MIB;
 /// The largest answer to a reserve: a server sends up to 256 MiB of payloads, which Base64 makes longer by a third.
 const RESERVE_BYTES_MAX: usize = 512 * MIB;
-/// What a job has in it at most: a payload of 8 MiB in Base64, and its attributes.
+/// The largest job: a payload of 8 MiB in Base64, and its attributes.
 const RESERVED_JOB_BYTES_MAX: usize = 12 * MIB;
 
 /// A request; the path follows the namespace.

@@ -282,11 +282,11 @@ fn after(wait: Option<Duration>, sent_at: Instant, config: &PumpConfig) -> Insta
     Instant::now() + time_left(wait, Some(sent_at.elapsed()))
 }
 
-/// A reply or a message that was on its way for up to this long counts as one that has just been sent: otherwise most
+/// A reply or a message that was on its way for up to this long counts as just sent: otherwise most
 /// runs would begin too early by the time of a message, and find nothing.
 const ON_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// What is left of a wait that a server has sent, if up to `passed` has passed since. Replies and messages arrive late
+/// The rest of a wait that a server has sent, if up to `passed` has passed since. Replies and messages arrive late
 /// after this process or the network was paused.
 pub(crate) fn time_left(wait: Duration, passed: Option<Duration>) -> Duration {
     let late_by = passed.filter(|passed| *passed > ON_TIME_MAX);

@@ -30,7 +30,7 @@ struct Bucket {
 }
 
 enum BucketState {
-    /// No call is due, or a backlog waits for its turn. In the wheel for what becomes due next.
+    /// No call is due, or a backlog waits for its turn. In the wheel for its next due time.
     Waiting {
         due_key: Key,
         schedule: CallSchedule,

@@ -63,7 +63,7 @@ impl Instance {
     /// Reads a table, for at most 1 s.
     ///
     /// # Errors
-    /// Those of `read`; its server does not answer in time, or did not answer a moment ago.
+    /// The errors of `read`; or its server does not answer in time, or did not answer a moment ago.
     pub(crate) async fn read_table<T>(
         &self,
         table: &str,
@@ -81,7 +81,7 @@ impl Instance {
         self.look_again.send_replace(());
     }
 
-    /// Removes and returns those of these buckets whose locks are to be checked again.
+    /// Of these buckets, removes and returns the buckets whose locks are to be checked again.
     pub(crate) fn take_doubted(&self, buckets: &[u16]) -> BTreeSet<u16> {
         let mut doubted = self.doubted.lock();
         let taken = buckets.iter().copied();

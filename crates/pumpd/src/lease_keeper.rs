@@ -71,7 +71,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// Starts tasks for new servers, ends those of servers without buckets, and passes changed buckets to the others.
+    /// Starts tasks for new servers, ends the tasks of servers without buckets, and passes changed buckets to the
+    /// others.
     fn follow(&mut self) {
         let servers = self.instance.store.buckets_by_server();
         self.instance.membership.follow(&servers);

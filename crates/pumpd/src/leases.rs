@@ -40,7 +40,7 @@ impl BucketLeases {
         }
     }
 
-    /// Those of these buckets whose locks this instance holds, or may hold.
+    /// Of these buckets, the buckets whose locks this instance holds, or may hold.
     pub(crate) fn held_or_unsettled(&self, buckets: &[u16]) -> Vec<u16> {
         let known = self.known.lock();
         let is_ours = |it: &u16| known.held.contains(it) || known.unsettled.contains(it);

@@ -1,4 +1,4 @@
-//! The limit of open files: what the pump needs besides connections to its admin port.
+//! The limit of open files: the files that the pump needs besides connections to its admin port.
 
 use tidegate_daemon::{ListenLimits, OPEN_FILES_OF_A_PROCESS, OpenFileBudget};
 use tidegate_store::OPEN_FILES_OF_A_STORE;

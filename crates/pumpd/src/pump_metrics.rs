@@ -75,7 +75,7 @@ static LATENESS: LazyLock<HistogramVec> = LazyLock::new(|| {
     )
 });
 
-/// What became of a tick, for metrics.
+/// The outcome of a tick, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TickResult {
     /// A job was stored or replaced.

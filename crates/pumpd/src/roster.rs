@@ -17,7 +17,7 @@ use crate::instance::Instance;
 
 /// Pause before a retry after a failed renewal.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// Maximum number of calls in flight: those of one lease, and one because the roster has changed.
+/// Maximum number of calls in flight: the calls of one lease, and one because the roster has changed.
 const CALLS_AT_ONCE: usize = 4;
 
 /// The members in the last reply of `roster`.

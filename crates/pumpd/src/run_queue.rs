@@ -48,8 +48,8 @@ impl RunQueue {
         }
     }
 
-    /// The next bucket to run; one with a backlog only if `backlog_may_run`. Entries that are removed and that `is_wanted`
-    /// refuses do not count.
+    /// The next bucket to run; a bucket with a backlog only if `backlog_may_run`. Entries that are removed and that
+    /// `is_wanted` refuses do not count.
     pub(crate) fn pop(
         &mut self,
         backlog_may_run: bool,

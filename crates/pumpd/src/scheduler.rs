@@ -3,11 +3,12 @@
 //! A bucket is waiting in the wheel, queued or running (`bucket_states.rs`). An alarm makes a bucket due earlier. During a
 //! run it is stored until the run has ended, because the run may have read Redis before the timer was set.
 //!
-//! A bucket that has become due has priority over one that has just run and has more due jobs, its backlog: a bucket
-//! with a million due jobs must not delay the single job of another one, or of another queue. One run in four is for a
-//! backlog, so that backlogs always make progress. The first run of a due bucket is short: if a hundred buckets are due at
-//! the same time, each of them runs once before the first one runs again. Short runs barely load Redis, so many may run at
-//! the same time. A pump that takes over runs all of its buckets at once, and would otherwise mostly wait for the network.
+//! A bucket that has become due has priority over a bucket that has just run and has more due jobs, its backlog: a
+//! bucket with a million due jobs must not delay the single job of another one, or of another queue. One run in four is
+//! for a backlog, so that backlogs always make progress. The first run of a due bucket is short: if a hundred buckets
+//! are due at the same time, each of them runs once before the first one runs again. Short runs barely load Redis, so
+//! many may run at the same time. A pump that takes over runs all of its buckets at once, and would otherwise mostly
+//! wait for the network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::instance::Instance;
 use crate::leases::LeaseChange;
 use crate::run_queue::RunKind;
 
-/// Limits of the first run of a due bucket; what is left is its backlog. A hundred such runs that only move jobs take
+/// Limits of the first run of a due bucket; the rest is its backlog. A hundred such runs that only move jobs take
 /// Redis about 30 ms.
 const TIMELY_LIMITS: RunLimits = RunLimits {
     moved: 32,

@@ -24,7 +24,7 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct NextTicks {
     /// More are due, or may be.
     pub(crate) more: bool,
-    /// Those of a further namespace are due after this time; `None` = there are none.
+    /// The schedules of a further namespace are due after this time; `None` = there are none.
     pub(crate) after: Option<Duration>,
 }
 
@@ -87,14 +87,14 @@ pub(crate) async fn publish_due(
     Ok(Some(next))
 }
 
-/// What is done with a tick.
+/// The handling of a tick.
 enum Step<'a> {
     /// A job is published, or left out.
     Publish(TickPublish<'a>),
     /// The table has no such schedule.
     Forget,
-    /// The process that was about to set the schedule did not set its tick: it is that of another definition, not known, or not
-    /// due yet.
+    /// The process that was about to set the schedule did not set its tick: it belongs to another definition, is not
+    /// known, or is not due yet.
     Set(QueueKey, &'a ScheduleDefinition, TableRevision),
     /// This release cannot read the schedule.
     Unreadable,
@@ -105,7 +105,7 @@ enum Step<'a> {
 /// The definition of a schedule; an error if it could not be read.
 type Defined = Result<Option<StoredSchedule>, ()>;
 
-/// Reads the definitions of schedules, those of a namespace together.
+/// Reads the definitions of schedules, the definitions of a namespace together.
 async fn definitions(
     instance: &Instance,
     ticks: Vec<ScheduleTick>,

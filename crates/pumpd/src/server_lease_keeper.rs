@@ -10,7 +10,7 @@
 //! A lock has no time to live. Its holder keeps it until it releases it, or until it is not on the roster any more and
 //! another instance takes it. So 256 buckets cost one call a second, not 256. An instance whose membership has expired
 //! while it runs is refused by its next call on a bucket that another instance leads. A message reaches it earlier, and
-//! also an instance whose lock was taken by one that did not know it yet.
+//! also an instance whose lock was taken by an instance that did not know it yet.
 //!
 //! An instance that stops leaves the roster and releases its locks; the others get a message and take them. An instance
 //! that joins is noticed by a message too: the others release its buckets, and it retries at short intervals until it

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use crate::run_queue::{RunKind, RunQueue};
 
-/// Maximum number of concurrent runs of a server, as a multiple of that of long runs, which are runs of a backlog.
+/// Maximum number of concurrent runs of a server, as a multiple of the number of long runs, which are runs of a
+/// backlog.
 const RUNS_PER_LONG_RUN: usize = 8;
 /// The pause doubles with each consecutive failure, up to this. When the server is available again, its jobs are late
 /// by up to this.

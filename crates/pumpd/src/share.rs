@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The buckets that `instance` leads if `instances` are live. All buckets of the deployment are assigned; the caller
-/// selects those of the server whose roster this is. So a bucket that moves to a server with the same roster keeps its
-/// leader.
+/// selects the buckets of the server whose roster this is. So a bucket that moves to a server with the same roster
+/// keeps its leader.
 pub(crate) fn share(instance: &str, instances: &[String], buckets: u32) -> BTreeSet<u16> {
     let Some(place) = instances.iter().position(|other| other == instance) else {
         return BTreeSet::new();

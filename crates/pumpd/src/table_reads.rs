@@ -24,7 +24,7 @@ impl TableReads {
     /// Reads a table of a server, for at most 1 s.
     ///
     /// # Errors
-    /// Those of `read`; there is no answer in time, or there was none to a read a moment ago.
+    /// The errors of `read`; or there is no answer in time, or there was none to a read a moment ago.
     pub(crate) async fn read<T>(
         &self,
         server: &str,
@@ -40,7 +40,7 @@ impl TableReads {
             Err(error) if error.reason().is_some() => {
                 failed.insert(server.to_owned(), Instant::now() + FAILED_PAUSE);
             }
-            // A table that is damaged is an answer: those of other namespaces are read.
+            // A damaged table is an answer: the tables of other namespaces are read.
             _ => drop(failed.remove(server)),
         }
         read

@@ -95,7 +95,7 @@ fn server_of(url: &str) -> Option<(String, u16, String)> {
 /// Checks the settings of a relay.
 ///
 /// # Errors
-/// Those of [`build_relay`], and a name that is not valid.
+/// The errors of [`build_relay`], and a name that is not valid.
 pub(crate) fn check_relay(name: &str, config: &RelayConfig) -> Result<(), String> {
     let checked = name.parse::<RelayNameText>();
     checked.map_err(|invalid| format!("relay.{name}: {}", invalid.detail))?;

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::MutexGuard;
 use tokio::time::Instant;
 
-/// What the relay may do.
+/// The calls that the relay may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BreakerPermit {
     /// Reserve jobs.

@@ -63,7 +63,8 @@ fn files_of(relay: &RelayConfig) -> u64 {
     source + sink
 }
 
-/// Connections that relays of the API may have open: as one with a webhook, since their number is not known.
+/// Connections that relays of the API may have open: as many as a relay with a webhook, since their number is not
+/// known.
 const fn files_of_stored(api: &StoredRelaysConfig) -> u64 {
     if api.url.is_empty() { 0 } else { 1024 }
 }

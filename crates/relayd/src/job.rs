@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tidegate_daemon::traces::TraceParent;
 use tokio::time::Instant;
 
-/// What the source needs to recognise the delivery of a job: a lease, or on the lmstfy wire the id of the job.
+/// The receipt by which the source recognises the delivery of a job: a lease, or on the lmstfy wire the id of the job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourceReceipt(pub(crate) String);
 
@@ -33,7 +33,7 @@ pub(crate) struct RelayJob {
 }
 
 impl RelayJob {
-    /// The value of the header `traceparent`: the span of the relay, or that of the delivery.
+    /// The value of the header `traceparent`: the span of the relay, or the span of the delivery.
     pub(crate) fn trace_parent(&self) -> Option<String> {
         let span = self.span.or(self.delivery)?;
         Some(span.to_string())
@@ -58,8 +58,8 @@ impl RelayJob {
         }
     }
 
-    /// A job of a relay that is traced, one whose delivery alone is, and one without a trace, each with the value of its
-    /// header `traceparent`.
+    /// A job of a relay that is traced, a job whose delivery alone is traced, and a job without a trace, each with the
+    /// value of its header `traceparent`.
     pub(crate) fn of_test_with_traces() -> [(Self, Option<String>); 3] {
         let [span, delivery] = [1, 2].map(|id| Some(TraceParent::from_ids(id, 3)));
         let job = |span, delivery| Self {
@@ -76,7 +76,7 @@ impl RelayJob {
     }
 }
 
-/// What became of a job in the sink.
+/// The outcome of a job in the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DeliveryOutcome {
     /// The sink has it.

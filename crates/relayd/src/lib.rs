@@ -10,7 +10,7 @@
 //! * `relay` is the loop: it reserves jobs, starts deliveries, and reports their outcomes to the source in batches.
 //! * `sources` and `sinks` have one file for each kind. A sink says what became of each job; it decides nothing.
 //! * `circuit_breaker` stops the loop while the sink is unavailable.
-//! * `relay_set` starts, replaces and stops relays; `stored_relays` are those that are set through the API.
+//! * `relay_set` starts, replaces and stops relays; `stored_relays` are the relays that are set through the API.
 //! * `http` has the client of webhooks and of the lmstfy wire, and the guard of addresses.
 //!
 //! The daemon stores nothing. Each job is delivered at least once: it is acknowledged only after the sink has confirmed

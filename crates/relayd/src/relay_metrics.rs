@@ -89,7 +89,7 @@ impl RelayMetrics {
 
     /// Removes the series of a relay that has ended.
     pub(crate) fn remove(relay: &str) {
-        // What does not exist needs no removal.
+        // Series that do not exist need no removal.
         for outcome in OUTCOMES {
             let _ = JOBS.remove_label_values(&[relay, outcome]);
         }

@@ -75,17 +75,17 @@ impl RelaySet {
         self.replace(&mut self.table.lock(), &name, Value::Null, relay);
     }
 
-    /// Makes the relays whose names satisfy `is_defined` those of `definitions`: starts new ones, stops those that are
-    /// missing, and replaces those whose definition has changed. A definition that `build` refuses is shown, and the relay
-    /// does not run.
+    /// Makes the relays whose names satisfy `is_defined` the relays of `definitions`: starts new ones, stops relays
+    /// that are missing, and replaces those whose definition has changed. A definition that `build` refuses is shown,
+    /// and the relay does not run.
     pub(crate) fn define(
         self: &Arc<Self>,
         is_defined: impl Fn(&str) -> bool,
         definitions: &BTreeMap<String, Value>,
         build: impl Fn(&str, &Value) -> Result<Relay, String>,
     ) {
-        // Held while relays are built: a relay has its metrics from then on, and the removal of those of a relay with the
-        // same name before it must not come in between.
+        // Held while relays are built: a relay has its metrics from then on, and the removal of the metrics of a relay
+        // with the same name before it must not come in between.
         let mut table = self.table.lock();
         for name in table.names() {
             if is_defined(&name) && !definitions.contains_key(&name) {
@@ -168,7 +168,7 @@ impl RelaySet {
         });
     }
 
-    /// What the relay with this name was made of, or could not be made of.
+    /// The definition from which the relay with this name was made, or could not be made.
     pub(crate) fn definition(&self, name: &str) -> Option<Value> {
         self.table.lock().definition(name).cloned()
     }

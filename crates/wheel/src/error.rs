@@ -46,7 +46,7 @@ pub enum ScheduleError {
     NotSerializable {
         /// Its type.
         task_type: &'static str,
-        /// What serde says.
+        /// The error of serde.
         error: serde_json::Error,
     },
     /// It is larger than 16 MiB as JSON.

@@ -1,4 +1,4 @@
-//! Tasks, and what runs them.
+//! Tasks, and their executors.
 
 use std::fmt;
 use std::future::Future;
@@ -50,7 +50,7 @@ where
     }
 }
 
-/// What a run says about its task.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
     /// It is done, and is deleted.

@@ -22,7 +22,7 @@ impl Ticks {
         self.count(self.started.elapsed())
     }
 
-    /// Returns the first tick that does not begin before this time has passed; without a delay the one that has begun.
+    /// Returns the first tick that does not begin before this time has passed; without a delay the tick that has begun.
     pub(crate) fn after(&self, delay: Duration) -> u64 {
         if delay.is_zero() {
             return self.now();

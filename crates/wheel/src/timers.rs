@@ -17,8 +17,8 @@ use crate::timing_wheel::{TimerKey, TimingWheel};
 /// How many timers the clock moves or takes out while other threads wait for the lock: less than 1 ms.
 const STEPS: usize = 1024;
 
-/// The slots of the wheel are finer than its ticks: a task waits for the begin of a slot, and then for those that are due in
-/// the same slot, and should start within a tick.
+/// The slots of the wheel are finer than its ticks: a task waits for the begin of a slot, and then for the tasks that
+/// are due in the same slot, and should start within a tick.
 const SLOTS_PER_TICK: u32 = 4;
 
 /// The waiting tasks of a wheel.

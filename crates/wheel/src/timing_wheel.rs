@@ -11,10 +11,10 @@ pub struct TimerKey {
 
 /// Timers with a resolution of one tick. Inserting and cancelling take constant time, however many timers there are.
 ///
-/// The wheel has eleven levels of 64 slots, so that it spans all 2^64 ticks. A slot of level 0 is one tick wide, one of each
-/// further level 64 times that of the level below. A timer is in the lowest level in which its slot is not that of the current
-/// tick. When the wheel reaches a slot of a higher level, its timers move to lower ones: scheme 7 of Varghese and Lauck,
-/// "Hashed and Hierarchical Timing Wheels" (1987).
+/// The wheel has eleven levels of 64 slots, so that it spans all 2^64 ticks. A slot of level 0 is one tick wide, one of
+/// each further level 64 times the width of the level below. A timer is in the lowest level in which its slot is not
+/// the slot of the current tick. When the wheel reaches a slot of a higher level, its timers move to lower ones: scheme
+/// 7 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987).
 ///
 /// It has neither a clock nor a lock: the caller says what tick it is.
 ///

@@ -158,7 +158,7 @@ impl<P: Persistence> Wheel<P> {
     ///
     /// # Errors
     ///
-    /// Those of [`schedule`](Self::schedule).
+    /// The errors of [`schedule`](Self::schedule).
     pub async fn schedule_at<T: TimedTask>(
         &self,
         task: T,
@@ -193,12 +193,12 @@ impl<P: Persistence> Wheel<P> {
         self.running.runs.running()
     }
 
-    /// Stops: starts no other task, waits for those that run, and closes the persistence. Waiting tasks stay saved. A task must
-    /// not call this and wait for it: it would wait for itself.
+    /// Stops: starts no other task, waits for running tasks, and closes the persistence. Waiting tasks stay saved. A
+    /// task must not call this and wait for it: it would wait for itself.
     ///
     /// # Errors
     ///
-    /// Those of the persistence.
+    /// The errors of the persistence.
     pub async fn shutdown(&self) -> io::Result<()> {
         self.running.timers.stop();
         let clock = self.running.clock.lock().take();

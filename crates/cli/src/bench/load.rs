@@ -24,7 +24,7 @@ const CONTENT_TYPE: &str = "application/octet-stream";
 const LATENCY_MAX_US: u64 = 600_000_000;
 const DIGITS: u8 = 3;
 
-/// What all tasks share.
+/// The state that all tasks share.
 pub(super) struct BenchLoad {
     client: Client,
     queue: String,
@@ -37,14 +37,14 @@ pub(super) struct BenchLoad {
     /// Counts that go up while the load runs.
     published: AtomicU64,
     consumed: AtomicU64,
-    /// Those of the time in which jobs were published.
+    /// The same counts, of the time in which jobs were published.
     in_time: [AtomicU64; 2],
     /// Publishers whose last request may still be in flight.
     publishers: AtomicU64,
     failed: Notify,
 }
 
-/// What one task, or all of them, have done.
+/// The counts of one task, or of all tasks.
 #[derive(Debug)]
 pub(super) struct LoadCounts {
     pub(super) publish: Histogram<u64>,
@@ -159,7 +159,7 @@ impl BenchLoad {
     /// Completes when a task has failed.
     pub(super) async fn failed(&self) {
         self.failed.notified().await;
-        // The next one that waits has to know it, too.
+        // The next task that waits has to know it, too.
         self.failed.notify_one();
     }
 

@@ -96,7 +96,7 @@ async fn measure(
     Ok((counts, seconds))
 }
 
-/// What all tasks have done, once they have ended.
+/// The work of all tasks, once they have ended.
 async fn total(tasks: Vec<LoadTask>) -> Result<LoadCounts, CommandFailure> {
     let mut counts = LoadCounts::default();
     for task in tasks {

@@ -1,4 +1,4 @@
-//! What a job costs, as measured: docs/capacity.md has the commands. Cores of 2.5 GHz, Redis 7.0.
+//! The measured costs of a job: docs/capacity.md has the commands. Cores of 2.5 GHz, Redis 7.0.
 
 use super::load::RequestSize;
 
@@ -68,12 +68,13 @@ pub(super) const API_CONSUMERS_MAX: u64 = 50_000;
 /// docs/benchmarks.md, `parked`.
 pub(super) const CONSUMER_BYTES: f64 = 8.0 * 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
-/// What the defaults of config/api.toml let an API with one pool buffer: `in_flight_bytes_max` twice, `unread_bytes_max` and
+/// The memory that the defaults of config/api.toml let an API with one pool buffer: `in_flight_bytes_max` twice,
+/// `unread_bytes_max` and
 /// `backlog_bytes_max` (docs/operating.md, Sizing).
 const API_BUFFERS_BYTES: f64 = 1024.0 * MIB;
 /// The caches of tokens, of limits and of API keys, each of which is bounded to 64 MiB.
 const API_CACHES_BYTES: f64 = 3.0 * 64.0 * MIB;
-/// What an API may take beside its consumers.
+/// The memory of an API beside its consumers.
 pub(super) const API_BUFFERS_AND_CACHES_BYTES: f64 = API_BUFFERS_BYTES + API_CACHES_BYTES;
 /// The memory of an idle pump is below this.
 pub(super) const PUMP_BYTES: f64 = 64.0 * MIB;
@@ -128,7 +129,7 @@ fn single(rate: f64) -> MeasuredJob {
     )
 }
 
-/// CPU of a job at this rate, in µs: that of the nearest measured rate beyond all of them.
+/// CPU of a job at this rate, in µs: beyond all measured rates, the CPU at the nearest one.
 ///
 /// Between two of them the CPU in use is linear. If the cost of a job were, it would fall faster than the rate rises, and more
 /// jobs would use less CPU. Where less was measured at a higher rate, the CPU in use stays level, for the same reason.

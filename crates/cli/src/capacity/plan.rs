@@ -10,7 +10,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Each halves the interval in which the solution is: more than the precision of the costs.
 const SEARCH_STEPS: usize = 40;
 
-/// What a load needs, and what it reaches its limits with.
+/// The needs of a load, and the limits that it reaches.
 #[derive(Debug, Serialize)]
 pub(super) struct CapacityPlan {
     pub(super) jobs_per_second: u64,
@@ -35,7 +35,7 @@ pub(super) struct CapacityPlan {
 /// One kind of daemon.
 #[derive(Debug, Serialize)]
 pub(super) struct DaemonPlan {
-    /// Cores to provide: those in use, and what must be free.
+    /// Cores to provide: the cores in use, and the cores that must be free.
     pub(super) cores: f64,
     pub(super) processes: u64,
     /// Memory of each process.
@@ -46,7 +46,7 @@ pub(super) struct DaemonPlan {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct DeploymentPlan {
     pub(super) name: &'static str,
-    /// What is too much for it.
+    /// The limits that the load exceeds.
     pub(super) exceeds: Vec<&'static str>,
     pub(super) primaries: u64,
     /// Primaries and replicas.
@@ -113,7 +113,7 @@ fn data_bytes(load: &CapacityArguments) -> f64 {
     load.pending as f64 * costs::job_bytes(load.bytes) as f64 + soon * costs::NEAR_TIMER_BYTES
 }
 
-/// Processes of one core, which is what they use with the default of `threads`, and not fewer than two.
+/// Processes of one core, as they use with the default of `threads`, and not fewer than two.
 fn api(load: &CapacityArguments, cores: f64) -> DaemonPlan {
     let by_cores = cores.ceil() as u64;
     let by_consumers = load.consumers.div_ceil(costs::API_CONSUMERS_MAX);
@@ -135,7 +135,7 @@ fn pump(cores: f64) -> DaemonPlan {
     }
 }
 
-/// What all Redis servers need together.
+/// The needs of all Redis servers together.
 struct RedisNeed<'a> {
     load: &'a CapacityArguments,
     bytes: f64,
@@ -236,7 +236,7 @@ impl RedisNeed<'_> {
         }
     }
 
-    /// What the deployment runs out of when the load grows as a whole.
+    /// The first limit of the deployment when the load grows as a whole.
     fn limits(&self, deployment: &DeploymentPlan) -> Vec<CapacityLimit> {
         let is_cluster = deployment.primaries > 1;
         let (core, memory) = match is_cluster {

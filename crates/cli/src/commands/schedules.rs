@@ -113,7 +113,7 @@ fn show(details: &ScheduleDetails, runs: Option<&[Timestamp]>) -> ScheduleOutput
     )?)
 }
 
-/// What people read of a schedule.
+/// A schedule as people read it.
 fn readable(details: &ScheduleDetails, runs: &[Timestamp]) -> Result<Value, CommandFailure> {
     let config = &details.config;
     let mut without_payload = config.job.clone();

@@ -1,4 +1,4 @@
-//! What the admin port of an API shows: version, accounts, pools, Redis, timers; and the port of a pump.
+//! The admin port of an API: version, accounts, pools, Redis, timers; and the port of a pump.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

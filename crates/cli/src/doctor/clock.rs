@@ -1,4 +1,4 @@
-//! The clock of the server against that of this machine.
+//! The clock of the server against the clock of this machine.
 
 use hyper::header::{DATE, HeaderMap};
 use jiff::fmt::rfc2822::DateTimeParser;

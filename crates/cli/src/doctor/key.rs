@@ -1,4 +1,4 @@
-//! Whether the API key is valid, and what it allows. No request changes anything: each is invalid in a way that the server
+//! Whether the API key is valid, and its rights. No request changes anything: each is invalid in a way that the server
 //! reports only after it has checked the scope.
 
 use hyper::Method;

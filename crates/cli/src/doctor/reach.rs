@@ -22,7 +22,7 @@ pub(super) struct ReachedServer {
     pub(super) health: ProbeAnswer,
 }
 
-/// What is at an address.
+/// The server at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReachedKind {
     AdminPort,
@@ -30,7 +30,7 @@ pub(super) enum ReachedKind {
     Unknown,
 }
 
-/// Why there is no answer, and what to do.
+/// Why there is no answer, and the remedy.
 struct Unreachable {
     detail: String,
     remedy: String,
@@ -153,7 +153,7 @@ fn tls_failed(host: &str, port: u16, error: &str) -> Unreachable {
 }
 
 impl ReachedServer {
-    /// What answers instead of the port that was expected.
+    /// The server that answers instead of the expected port.
     pub(super) async fn kind(&self) -> ReachedKind {
         let version = self.probe.get(&format!("{}/version", self.url)).await;
         if version

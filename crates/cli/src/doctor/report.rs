@@ -1,4 +1,4 @@
-//! What the checks have found.
+//! The findings of the checks.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub(super) enum DiagnosisResult {
     Skipped,
 }
 
-/// One check, and what it has found.
+/// One check, and its finding.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckRow {
     pub(super) check: &'static str,

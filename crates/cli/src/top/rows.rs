@@ -89,7 +89,7 @@ impl QueueRow {
         self.change.unwrap_or_default().ready.abs()
     }
 
-    /// What its policy says: paused, closed, both, or nothing.
+    /// The state by its policy: paused, closed, both, or nothing.
     pub(super) const fn state(&self) -> &'static str {
         match (self.view.paused, self.view.closed) {
             (true, true) => "paused, closed",

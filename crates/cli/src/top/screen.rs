@@ -35,7 +35,7 @@ impl Drop for TerminalGuard {
     }
 }
 
-/// What happens next.
+/// The next step.
 #[derive(Debug, PartialEq, Eq)]
 enum AfterKey {
     Draw,

@@ -12,7 +12,7 @@ use super::rows::{QueueRow, SortColumn, TopRows};
 
 const KEYS: &str =
     "q quit   ↑↓ select   sort: n name  r ready  d delayed  l leased  x dead  o done  c change";
-/// The columns of numbers, and what they are sorted by.
+/// The columns of numbers, and their order.
 const NUMBERS: [(&str, Option<SortColumn>); 8] = [
     ("READY", Some(SortColumn::Ready)),
     ("/s", Some(SortColumn::Change)),

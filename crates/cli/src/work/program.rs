@@ -54,7 +54,7 @@ pub(super) struct RunningProgram {
     child: Child,
 }
 
-/// Killed when it is dropped. It is released when its first process has ended: its id may be that of another group then.
+/// Killed when it is dropped. It is released when its first process has ended: another group may have its id then.
 struct ProcessGroup(Option<Pid>);
 
 impl Drop for ProcessGroup {

@@ -19,7 +19,7 @@ impl Client {
     /// their leases expire.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn reserve(&self, body: &ReserveBody) -> Result<ReserveAnswer, Error> {
         let call = HttpCall::reserve(body)?;
         self.transport
@@ -31,7 +31,7 @@ impl Client {
     /// Acknowledges jobs, up to 1,000. One outcome per job, in order.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn ack(&self, leases: Vec<AckItem>) -> Result<Vec<Outcome>, Error> {
         self.settle(SettleCall::Ack, &AckBody { leases }).await
     }
@@ -39,7 +39,7 @@ impl Client {
     /// Reports attempts that failed, up to 1,000. One outcome per job, in order.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn fail(&self, leases: Vec<FailItem>) -> Result<Vec<Outcome>, Error> {
         self.settle(SettleCall::Fail, &FailBody { leases }).await
     }
@@ -48,7 +48,7 @@ impl Client {
     /// per job, in order.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn touch(
         &self,
         leases: Vec<LeaseText>,
@@ -63,7 +63,7 @@ impl Client {
     /// job, in order.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn release(
         &self,
         leases: Vec<LeaseText>,

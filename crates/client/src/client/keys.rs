@@ -13,7 +13,7 @@ impl Client {
     /// that was lost: the key may exist then, and its secret is unknown.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn create_key(&self, key: &CreateKeyBody) -> Result<CreatedKey, Error> {
         let call = HttpCall::json(Method::POST, "/keys", key)?;
         let safety = RepeatSafety::OnlyIfNotApplied;
@@ -23,7 +23,8 @@ impl Client {
     /// Revokes the API key with this id. Servers reject it within a second. Needs the scope `admin`.
     ///
     /// # Errors
-    /// Those of requests; `key_not_found` if there is none, also after a repetition of a request whose answer was lost.
+    /// The errors of requests; `key_not_found` if there is none, also after a repetition of a request whose answer was
+    /// lost.
     pub async fn revoke_key(&self, id: &str) -> Result<RevokedKey, Error> {
         let id = utf8_percent_encode(id, NON_ALPHANUMERIC);
         let call = HttpCall::new(Method::DELETE, format!("/keys/{id}"));

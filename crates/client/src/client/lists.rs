@@ -1,4 +1,4 @@
-//! Lists of what a namespace has.
+//! The lists of a namespace.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -25,7 +25,7 @@ impl Client {
     /// Needs the scope `read`.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn queues(&self) -> Result<Vec<QueueView>, Error> {
         let mut queues: Vec<QueueView> = self.all_of("/queues").await?;
         queues.sort_by(|one, other| one.queue.as_str().cmp(other.queue.as_str()));
@@ -37,7 +37,7 @@ impl Client {
     /// All API keys of the namespace, without their secrets. Takes one request per page. Needs the scope `admin`.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn keys(&self) -> Result<Vec<KeyView>, Error> {
         self.all_of("/keys").await
     }
@@ -46,7 +46,7 @@ impl Client {
     /// left out. Takes one request per page. Needs the scope `read`.
     ///
     /// # Errors
-    /// Those of requests.
+    /// The errors of requests.
     pub async fn schedules(&self) -> Result<Vec<ScheduleDetails>, Error> {
         self.all_of("/schedules").await
     }

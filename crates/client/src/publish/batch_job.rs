@@ -17,7 +17,7 @@ use crate::task::Task;
 /// The attribute with the trace parent of the producer.
 pub(crate) const TRACE_PARENT: &str = "traceparent";
 
-/// A job to publish, with its options. What is invalid is reported when it is published.
+/// A job to publish, with its options. Invalid options are reported when it is published.
 #[derive(Debug)]
 pub struct BatchJob(Result<JobToSend, Error>);
 
@@ -102,7 +102,7 @@ impl BatchJob {
         Ok(Schedule::new(queue, job))
     }
 
-    /// The valid job, or what is invalid.
+    /// The valid job, or the error.
     pub(crate) fn into_job(self) -> Result<JobToSend, Error> {
         self.0
     }

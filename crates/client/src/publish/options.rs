@@ -1,4 +1,4 @@
-//! The options of a publish, for single jobs and those of batches.
+//! The options of a publish, for single jobs and jobs of batches.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ publish_options! {
         it.run_at = Some(Into::<Timestamp>::into(at));
         Ok(())
     };
-    /// Sets a key, which is unique in the queue: 1 to 255 bytes. What happens if a job has it already is set with
+    /// Sets a key, which is unique in the queue: 1 to 255 bytes. The effect on a job that has it already is set with
     /// `if_exists`.
     key(key: impl Into<String>) |key| move |it: &mut JobOptions| {
         it.key = Some(Into::<String>::into(key).try_into()?);

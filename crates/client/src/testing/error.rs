@@ -1,6 +1,6 @@
 //! Errors of a server for tests.
 
-/// Why there is no server for the test: what failed, and what to do.
+/// Why there is no server for the test: the failure, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TestingError(String);

@@ -43,7 +43,7 @@ impl TestProcess {
         let output = File::create(&log).map_err(failed)?;
         let errors = output.try_clone().map_err(failed)?;
         let mut command = Command::new(program);
-        // The variables of the daemons are settings; those of the test are not meant for them.
+        // The variables of the daemons are settings; variables of the test are not meant for them.
         for (variable, _) in std::env::vars_os() {
             if variable.as_encoded_bytes().starts_with(b"TIDEGATE_") {
                 command.env_remove(variable);

@@ -41,7 +41,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Uses a Redis that is running, such as one in a container, instead of starting one. Nothing else may use it.
+    /// Uses a Redis that is running, such as a Redis in a container, instead of starting one. Nothing else may use it.
     pub fn redis_url(mut self, url: impl Into<String>) -> Self {
         self.redis_url = Some(url.into());
         self
@@ -143,7 +143,7 @@ impl Server {
     }
 }
 
-/// Settings that the daemons require of a Redis; what is stored need not survive the test.
+/// Settings that the daemons require of a Redis; stored data need not survive the test.
 fn redis_arguments(address: SocketAddr) -> Vec<String> {
     let arguments = [
         "--bind",

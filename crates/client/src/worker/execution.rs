@@ -17,7 +17,7 @@ use super::leases::{HeldLease, LeaseTable};
 use super::service::JobService;
 use super::settle::{EndedRun, HandlerEnd};
 
-/// What all runs of a worker share.
+/// The state that all runs of a worker share.
 #[derive(Debug)]
 pub(super) struct RunContext {
     pub(super) service: JobService,
@@ -81,7 +81,7 @@ async fn run(context: &RunContext, job: Job) -> HandlerEnd {
         Err(panic) => {
             let fail = Fail::retry(format!("the handler panicked: {}", panic_text(&*panic)));
             tracing::error!("{}", fail.error());
-            // What a handler panics with may panic when it is dropped.
+            // The value of a panic may panic when it is dropped.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(panic)));
             HandlerEnd::Failed(fail)
         }

@@ -1,18 +1,18 @@
-//! What a handler returns instead of a reply.
+//! The failure that a handler returns instead of a reply.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::error::BoxError;
 
-/// Why a job is not done, and what happens to it. Any error becomes [`Fail::retry`] with the operator `?`.
+/// Why a job is not done, and its fate. Any error becomes [`Fail::retry`] with the operator `?`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fail {
     pub(super) error: String,
     pub(super) action: FailAction,
 }
 
-/// What happens to a job that is not done.
+/// The fate of a job that is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailAction {
     Retry,
@@ -30,13 +30,14 @@ impl Fail {
         }
     }
 
-    /// The attempt failed. The next one is after the delay of the retry policy; after the last one the job is dead.
+    /// The attempt failed. The next attempt is after the delay of the retry policy; after the last attempt the job is
+    /// dead.
     #[must_use]
     pub fn retry(error: impl fmt::Display) -> Self {
         Self::new(error, FailAction::Retry)
     }
 
-    /// The attempt failed. The next one is after this delay, unless it was the last one.
+    /// The attempt failed. The next attempt is after this delay, unless this was the last one.
     #[must_use]
     pub fn retry_in(error: impl fmt::Display, delay: Duration) -> Self {
         Self::new(error, FailAction::RetryIn(delay))
@@ -54,7 +55,7 @@ impl Fail {
         Self::new("", FailAction::Snooze(delay))
     }
 
-    /// What went wrong.
+    /// The error.
     #[must_use]
     pub fn error(&self) -> &str {
         &self.error

@@ -110,7 +110,7 @@ impl Job {
         attributes.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// What the payload is, such as `application/json`.
+    /// The content type of the payload, such as `application/json`.
     #[must_use]
     pub fn content_type(&self) -> &str {
         self.0.view.content_type.as_str()

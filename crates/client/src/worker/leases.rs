@@ -129,7 +129,7 @@ impl LeaseTable {
         }
     }
 
-    /// A lease is lost: what the handler returns has no effect.
+    /// A lease is lost: the result of the handler has no effect.
     pub(super) fn lost(&self, number: u64) {
         if let Some(lease) = self.remove(number) {
             lease.job.cancel(CancelReason::LeaseLost);

@@ -1,4 +1,4 @@
-//! What a handler returns when the job is done.
+//! The reply that a handler returns when the job is done.
 
 use serde::Serialize;
 use tidegate_core::v1::consume::AckItem;

@@ -185,8 +185,8 @@ impl ReserveLoop {
         }
     }
 
-    /// Waits up to `grace` for the handlers, and gives back the jobs of those that have not ended, and those that still
-    /// arrive.
+    /// Waits up to `grace` for the handlers, and gives back the jobs of handlers that have not ended, and jobs that
+    /// still arrive.
     pub(super) async fn stop(&mut self, grace: Duration) {
         self.give_back_waiting().await;
         tokio::join!(
@@ -210,7 +210,7 @@ async fn end_runs(runs: &mut JoinSet<()>, limit: Duration) -> bool {
     tokio::time::timeout(limit, ending).await.is_ok()
 }
 
-/// Gives back the jobs of answers that arrive after the stop. The server gives back those that it cannot deliver because
+/// Gives back the jobs of answers that arrive after the stop. The server gives back jobs that it cannot deliver because
 /// the connection is closed.
 async fn give_back_last_jobs(calls: &mut JoinSet<Reserved>, context: &RunContext) {
     let answers = async {

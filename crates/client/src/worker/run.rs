@@ -28,7 +28,7 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(10);
 
 /// A worker that runs when it is awaited.
 ///
-/// The stop: no more jobs are reserved; handlers finish within the grace period; those that have not are dropped, and
+/// The stop: no more jobs are reserved; handlers finish within the grace period; the others are dropped, and
 /// their jobs given back; all reports are sent, for up to 10 s.
 #[must_use = "a worker does nothing until it is awaited"]
 pub struct WorkerRun {

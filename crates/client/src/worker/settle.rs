@@ -51,7 +51,7 @@ impl EndedRun {
     }
 }
 
-/// Reports the ends of jobs until `finish` is cancelled, and then those that are left.
+/// Reports the ends of jobs until `finish` is cancelled, and then the ends that are left.
 pub(super) async fn settle_jobs(
     client: Client,
     mut ends: Receiver<EndedRun>,

@@ -1,4 +1,4 @@
-//! One call to the sink, and what follows from its outcomes.
+//! One call to the sink, and the consequences of its outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,7 +120,7 @@ impl DeliveryRun {
         paused.is_some()
     }
 
-    /// Has jobs settled, and returns those that are to be delivered again.
+    /// Has jobs settled, and returns the jobs to deliver again.
     async fn settle(
         &self,
         jobs: Vec<RelayJob>,

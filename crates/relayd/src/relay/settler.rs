@@ -13,7 +13,7 @@ use crate::sources::{FailedDelivery, RelaySource, SourceError};
 /// The most jobs of one call.
 const CALL_MAX: usize = 1000;
 
-/// What is reported to the source.
+/// A report to the source.
 #[derive(Debug)]
 pub(super) enum SettlementKind {
     Ack(SourceReceipt),

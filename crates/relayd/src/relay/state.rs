@@ -1,4 +1,4 @@
-//! What a relay shows of itself.
+//! The state that a relay shows.
 
 use std::time::Duration;
 

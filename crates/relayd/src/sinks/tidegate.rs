@@ -90,7 +90,7 @@ impl TidegateSink {
         }
     }
 
-    /// Publishes jobs in one request. What is not stored when time ends counts as unavailable.
+    /// Publishes jobs in one request. Jobs that are not stored when time ends count as unavailable.
     async fn publish(&self, jobs: &[RelayJob]) -> Vec<DeliveryOutcome> {
         let late = DeliveryOutcome::Unavailable(format!("no answer within {:?}", self.time_limit));
         let mut outcomes = vec![late; jobs.len()];
@@ -188,7 +188,7 @@ mod tests {
         TidegateSink::new(&serde_json::from_value(config).unwrap()).unwrap()
     }
 
-    /// What the sink would publish, as text.
+    /// The job that the sink would publish, as text.
     fn published(job: &RelayJob) -> String {
         format!("{:?}", sink().batch_job(job))
     }

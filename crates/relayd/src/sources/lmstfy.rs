@@ -160,7 +160,7 @@ fn is_no_job(body: &[u8]) -> bool {
     serde_json::from_slice(body).is_ok_and(|answer: NoJob| answer.msg == "no job available")
 }
 
-/// Whether an answer has this error, as opposed to that of another server, such as a proxy.
+/// Whether an answer has this error, as opposed to an error of another server, such as a proxy.
 fn has_error(body: &[u8], expected: &str) -> bool {
     #[derive(Deserialize)]
     struct ErrorBody {

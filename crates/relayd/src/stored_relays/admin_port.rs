@@ -24,7 +24,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 pub(super) struct ReadRelays {
     /// `None` for a relay that the API cannot read.
     pub(super) definitions: BTreeMap<String, Option<Value>>,
-    /// Of those that it can read.
+    /// The revisions of the relays that the API can read.
     pub(super) revisions: BTreeMap<String, String>,
 }
 

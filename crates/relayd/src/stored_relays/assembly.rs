@@ -1,4 +1,4 @@
-//! Makes relays of what the API stores.
+//! Makes relays from the stored settings of the API.
 
 use ipnet::IpNet;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::assembly::build_relay;
 use crate::config::StoredRelaysConfig;
 use crate::relay::Relay;
 
-/// Makes relays of what the API stores, with the limits that the settings of this daemon set to them.
+/// Makes relays from the stored settings of the API, with the limits that the settings of this daemon set to them.
 pub(super) struct StoredRelayBuilder {
     url: String,
     api_key: SecretText,
@@ -76,7 +76,7 @@ impl StoredRelayBuilder {
         build_relay(name, &config)
     }
 
-    /// Checks that each network is a part of one that the settings allow.
+    /// Checks that each network is a part of a network that the settings allow.
     fn check_networks(&self, networks: &[&str]) -> Result<(), String> {
         for text in networks {
             let network = parse_network(text)?;

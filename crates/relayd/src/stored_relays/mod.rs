@@ -1,4 +1,4 @@
-//! Relays that are set through the API: read from its admin port each second, and run like those of the settings.
+//! Relays that are set through the API: read from its admin port each second, and run like the relays of the settings.
 
 mod admin_port;
 mod allowed_hosts;

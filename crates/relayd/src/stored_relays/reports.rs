@@ -14,7 +14,7 @@ const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// The most relays of a request.
 const RELAYS_PER_REQUEST: usize = 100;
 
-/// What was reported, and what is to be reported.
+/// The reports that were sent, and the reports to send.
 pub(super) struct ReportState {
     process: u64,
     /// The revisions of the relays, by name.

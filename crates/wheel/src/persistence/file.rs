@@ -22,8 +22,8 @@ const CHANGES_MAX: usize = 4096;
 /// Keeps tasks in a file, to which a thread appends them. Changes that arrive while it waits for the disk are written together,
 /// with one `fdatasync`. The file is rewritten when it is larger than 1 MiB and twice as large as the tasks in it.
 ///
-/// The file has one user: a second process that opens it gets an error. What a crash left of an unfinished write is removed; damage
-/// in any other place is an error, since tasks would be lost.
+/// The file has one user: a second process that opens it gets an error. The rest of an unfinished write, left by a
+/// crash, is removed; damage in any other place is an error, since tasks would be lost.
 #[derive(Debug)]
 pub struct File {
     requests: mpsc::Sender<FileRequest>,
@@ -46,7 +46,7 @@ impl File {
     /// # Errors
     ///
     /// [`ResourceBusy`](io::ErrorKind::ResourceBusy) if another process uses it, [`InvalidData`](io::ErrorKind::InvalidData) if it is
-    /// damaged, and those of the file system.
+    /// damaged, and errors of the file system.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let log = TaskLog::open(path.as_ref())?;
         let loaded = log.tasks().cloned().collect();

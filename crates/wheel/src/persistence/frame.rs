@@ -1,4 +1,4 @@
-//! Frames: what one write appends to the file. A frame is complete, or was never confirmed.
+//! Frames: a frame is the part of the file that one write appends. A frame is complete, or was never confirmed.
 //!
 //! ```text
 //! length  4 bytes, of the records

@@ -22,7 +22,7 @@ pub(super) struct TaskLog {
     path: PathBuf,
     file: FsFile,
     bytes: u64,
-    /// What the file would have if it were rewritten now.
+    /// The contents of the file if it were rewritten now.
     live_bytes: u64,
     tasks: HashMap<TaskId, SavedTask>,
     /// Whether there may be part of a frame behind the last complete one.
@@ -101,7 +101,7 @@ impl TaskLog {
         file.sync_all()?;
         std::fs::rename(&path, &self.path)?;
         (self.file, self.bytes, self.is_torn) = (file, bytes, false);
-        // Without this the rename may be undone by a crash of the machine, with what is written from now on.
+        // Without this the rename may be undone by a crash of the machine, with all later writes.
         folder.sync_all()
     }
 

@@ -1,4 +1,4 @@
-//! What a wheel asks of a persistence.
+//! The interface between a wheel and a persistence.
 
 use std::future::Future;
 use std::io;
@@ -20,12 +20,13 @@ pub struct SavedTask {
     pub payload: Arc<[u8]>,
 }
 
-/// Keeps tasks until they have run. A task is deleted after its run, so one that was running when the process died runs again.
+/// Keeps tasks until they have run. A task is deleted after its run, so a task that was running when the process died
+/// runs again.
 ///
 /// `save` and `delete` must take effect in the order of the calls, not in the order in which the futures are polled, and also if
 /// a future is dropped.
 pub trait Persistence: Send + Sync + 'static {
-    /// Saves a task, or replaces the one with its id. The future is ready once the task survives a restart.
+    /// Saves a task, or replaces the task with its id. The future is ready once the task survives a restart.
     fn save(&self, task: SavedTask) -> impl Future<Output = io::Result<()>> + Send + 'static;
 
     /// Deletes a task; it is no error if there is none.

@@ -45,7 +45,7 @@ fn the_limit_of_the_core_does_not_depend_on_the_load() {
     }
 }
 
-/// What a plan provides, and the name of each.
+/// The figures of a plan, and the name of each.
 fn provided(plan: &CapacityPlan) -> [(&'static str, f64); 10] {
     let it = fitting(plan);
     let cluster = &plan.deployments[2];

@@ -16,7 +16,7 @@ const BATCH_BYTES_MAX: usize = 900_000;
 const MESSAGE_OVERHEAD: usize = 80;
 const HEADER_OVERHEAD: usize = 10;
 
-/// What becomes the key of a message.
+/// The source of the key of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MessageKey {
     None,

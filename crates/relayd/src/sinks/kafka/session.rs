@@ -29,7 +29,7 @@ pub(super) enum ProduceError {
     Unavailable(String),
 }
 
-/// A client, and what it knows about the topic. After an error another one takes its place.
+/// A client, and its knowledge of the topic. After an error another one takes its place.
 pub(super) struct KafkaSession {
     client: Client,
     topic: String,
@@ -96,7 +96,7 @@ impl KafkaSession {
     }
 }
 
-/// The library logs each connection, and errors that are no failure here. What it returns says all of it.
+/// The library logs each connection, and errors that are no failure here. Its return values say all of it.
 fn quiet<F: Future>(future: F) -> impl Future<Output = F::Output> {
     future.with_subscriber(NoSubscriber::default())
 }
@@ -111,7 +111,7 @@ fn cause(error: &Error) -> &Error {
     }
 }
 
-/// Its texts begin with what it was doing, several times.
+/// Its texts begin with the operation, several times.
 fn text(error: &Error) -> String {
     match cause(error) {
         Error::ServerError { protocol_error, .. } => format!("the broker says {protocol_error:?}"),

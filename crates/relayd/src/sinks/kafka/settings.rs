@@ -1,4 +1,4 @@
-//! What the settings say about a topic and the way to it.
+//! The settings of a topic and of the way to it.
 
 use std::sync::Arc;
 

@@ -79,13 +79,13 @@ impl RabbitMqSink {
         self.session().await?.new_channel().await
     }
 
-    /// Publishes those of the jobs, and returns what the broker says about each.
+    /// Publishes the jobs with these numbers, and returns the answer of the broker about each.
     async fn publish(&self, channel: &Channel, jobs: &[RelayJob], numbers: &[usize]) -> Vec<Said> {
         let mut sent = Vec::with_capacity(numbers.len());
         for number in numbers {
             let job = &jobs[*number];
             let (exchange, key) = (self.exchange.clone(), self.routing_key.clone());
-            // What no queue takes comes back.
+            // A message that no queue takes comes back.
             let options = BasicPublishOptions {
                 mandatory: true,
                 ..BasicPublishOptions::default()
@@ -188,7 +188,7 @@ fn is_channel_closed(said: &Said) -> bool {
     })
 }
 
-/// What the broker says if it has closed the channel because a message is too large.
+/// The text of the broker if it has closed the channel because a message is too large.
 fn too_large(said: &Said) -> Option<String> {
     let Err(error) = said else { return None };
     let ErrorKind::ProtocolError(protocol) = error.kind() else {
@@ -207,7 +207,7 @@ fn too_large(said: &Said) -> Option<String> {
 fn header_frame_bytes(job: &RelayJob) -> usize {
     // Of the frame; class, weight, body size and flags; the length of the table; the delivery mode.
     let fixed = 8 + 14 + 4 + 1;
-    // Each has a byte with the length of its name, one with its type, and four with the length of its value.
+    // Each has a byte with the length of its name, a byte with its type, and four bytes with the length of its value.
     let header = |name: usize, value: usize| 1 + name + 1 + 4 + value;
     let attributes = job.attributes.iter();
     let attributes = attributes.map(|(name, value)| (ATTRIBUTE_HEADER.len() + name.len(), value));

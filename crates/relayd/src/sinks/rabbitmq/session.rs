@@ -112,7 +112,7 @@ impl RabbitMqSession {
         Ok(self.channel.clone())
     }
 
-    /// A channel of its own: what the broker says to it concerns no other call.
+    /// A channel of its own: an answer of the broker to it concerns no other call.
     pub(super) async fn new_channel(&self) -> Result<Channel, lapin::Error> {
         confirming_channel(&self.connection).await
     }
