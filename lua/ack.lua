@@ -12,7 +12,7 @@
 --   run; 0, 0 = no such job in this queue; 2, 0 = this delivery no longer holds the job, which is unchanged
 -- Changes: deletes jobs, expired ones too; sets their state and expiry, stores their results; starts waiting versions; sends
 --   doorbell, alarm, and a message for each job that a client waits for
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, versions, settle
 

@@ -13,7 +13,7 @@
 -- Returns repaired → the counts are corrected
 -- Returns sound → nothing changed: the queue was forgotten, or its counts were corrected by another audit
 -- Changes: counts and corrected of the queue; drops stale hints of a state whose count falls to 0
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: scripts change counts and records together, so the difference between them is constant in time.
 --- include changes, settle

@@ -12,7 +12,7 @@
 -- Returns inconsistent → it is inconsistent; nothing changed. With repair = 1: it cannot be repaired automatically
 -- Returns repaired → it was inconsistent, and is repaired
 -- Changes: the index, key or time to live that it repairs; sends alarms
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, settle
 

@@ -12,7 +12,7 @@
 -- Returns inconsistent → it is inconsistent; nothing changed
 -- Returns repaired → it was inconsistent, and is repaired
 -- Changes: timer, list, expiry and key: adds the missing hint; body, queue and record: sets the record and its body aside
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: no record and no body is deleted. A record that cannot be a job again is moved to other keys.
 --- include records, changes, settle

@@ -11,7 +11,7 @@
 -- Returns repaired → the count is corrected
 -- Returns sound → nothing changed: names were added or removed
 -- Changes: the count
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: scripts change the count together with the names. So where no name was added and the count stayed, none was removed.
 --- include prelude

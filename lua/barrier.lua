@@ -4,7 +4,7 @@
 -- ARGV: none
 -- Returns ok → the write is on its way to replicas and to the append-only file
 -- Changes: nothing that stays
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 
 redis.call('SET', KEYS[1], '')

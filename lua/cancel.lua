@@ -15,7 +15,7 @@
 -- Returns leased → a consumer holds the job, and running is refuse; nothing changed
 -- Returns done → number, created and nonce of the job, which is done and kept for a while; nothing changed
 -- Changes: deletes the job; its flags; deletes a version that waits for the end of its lease
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, settle
 

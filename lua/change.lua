@@ -14,7 +14,7 @@
 -- Returns gone → there is no such job in this queue
 -- Returns held → its state, in which it is not changed; nothing changed
 -- Changes: state, due time and expiry of the job; sends doorbell and alarm
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, versions, settle
 

@@ -24,7 +24,7 @@ local function add(lists, name, value)
   if list then list[#list + 1] = value else lists[name] = { value } end
 end
 
--- Moves a job to another state, and adds it to this list, if one is given. The caller writes the record.
+-- Moves a job to another state, and adds it to this list, if a list is given. The caller writes the record.
 local function turn(job, state, list)
   local changes = changes_of(job[QUEUE])
   changes[job[STATE]] = changes[job[STATE]] - 1
@@ -51,7 +51,7 @@ local function rewrite(job)
   write(job[NUMBER], job[RECORD])
 end
 
--- Deletes the keys of a job that most jobs do not have, and the entry of its key in the index if it is that of this job.
+-- Deletes the keys of a job that most jobs do not have, and the entry of its key in the index if this job has it.
 local function delete_keys_of(job)
   local number = job[NUMBER]
   if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. number) end
@@ -61,7 +61,7 @@ local function delete_keys_of(job)
   if hash and call('HGET', key_index(hash), hash) == number then call('HDEL', key_index(hash), hash) end
 end
 
--- Removes the timer that a job has for its due time. A far hint stays, and is stale. That of a long lease may be near.
+-- Removes the timer that a job has for its due time. A far hint stays, and is stale. A long lease may have a near one.
 local function drop_timer(job)
   if job[DUE_MS] < near_until_ms or job[STATE] == LEASED then
     add(changes_of(job[QUEUE]), 'untimed', job[NUMBER])
@@ -133,20 +133,20 @@ end
 -- How far ahead the hint of a lease may be. Most leases end early, by an ack, and their hints stay until they are loaded.
 local LEASE_HINT_MS = 4 * SLOT_MS
 
--- Adds a hint for the due time of a job. That of a long lease is too early, and is set again when it comes up.
+-- Adds a hint for the due time of a job. The hint of a long lease is too early, and is set again when it comes up.
 local function hint_for(job)
   hint(job[QUEUE], job[NUMBER], job[STATE] == LEASED and min(job[DUE_MS], now_ms + LEASE_HINT_MS) or job[DUE_MS])
 end
 
--- The same for a job whose hint comes up, or is loaded. That of a lease stays near from then on: a walk through far slots,
--- and then near timers, would not meet a hint that goes back.
+-- The same for a job whose hint comes up, or is loaded. The hint of a lease stays near from then on: a walk through far
+-- slots, and then near timers, would not meet a hint that goes back.
 local function hint_again(job)
   if job[STATE] ~= LEASED then return hint_for(job) end
   hint_near(job[QUEUE], job[NUMBER], min(job[DUE_MS], now_ms + LEASE_HINT_MS))
 end
 
--- Gives a delayed job another due time. Its hint is set again unless both are in the same far slot: one that is too early
--- would go back when it comes up. The caller writes the record.
+-- Gives a delayed job another due time. Its hint is set again unless both are in the same far slot: a hint that is too
+-- early would go back when it comes up. The caller writes the record.
 local function postpone(job, due_ms)
   local was_ms = job[DUE_MS]
   local is_in_place = min(was_ms, due_ms) >= near_until_ms and floor(was_ms / SLOT_MS) == floor(due_ms / SLOT_MS)

@@ -11,10 +11,10 @@
 -- ARGV[7] kept     ms; how long the hash lives after a claim
 -- ARGV[8] damaged  id of sizes that the caller could not read, so they are not recent; '' = none
 -- Returns recent → id, side, number of pages, age in ms
--- Returns claimed → the side to which the caller writes: not that of the stored sizes
+-- Returns claimed → the side to which the caller writes: not the side of the stored sizes
 -- Returns busy; another caller collects
 -- Changes: with claimed: the claim, and the time to live
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include prelude
 

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- explain: returns a job, and what decides when it is delivered.
+-- explain: returns a job, and the facts that decide when it is delivered.
 -- KEYS[1] queues  hash: namespace/queue → queue number
 -- ARGV[1] prefix  of the bucket's keys
 -- ARGV[2] now     ms; '' = Redis's clock
@@ -16,7 +16,7 @@
 --   that leads the bucket, '' = none
 -- Returns none → there is no such job
 -- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
 --- include records, waiting
 

@@ -18,7 +18,7 @@
 --   deleted, as its producer had requested; 3, 0 = a newer version of it will run; 0, 0 = no such job in this queue; 2, 0 =
 --   this delivery no longer holds the job, which is unchanged
 -- Changes: state, due time and failures of jobs, their history; starts waiting versions; sends doorbell and alarm
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, versions, settle
 

@@ -6,11 +6,11 @@
 -- ARGV[3] id       of the claim
 -- ARGV[4] side     to which its pages were written
 -- ARGV[5] pages    how many
--- ARGV[6] queues   how many there are: sizes of many are recent for longer; 0 = those of some buckets are missing
+-- ARGV[6] queues   how many there are: sizes of many are recent for longer; 0 = the queues of some buckets are missing
 -- ARGV[7] kept     ms; how long the hash lives
 -- Returns ok → 1 = they are the stored sizes; 0 = another process has claimed the collection, nothing changed
 -- Changes: the stored sizes, which are as old as the claim; the claim ends; the pages of the sizes before are deleted
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include prelude
 

@@ -11,7 +11,7 @@
 -- Returns exists → there is a key with this id; nothing changed
 -- Returns full → the namespace has as many keys as it may; nothing changed
 -- Changes: the key, and the ids of its namespace
--- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
+-- Errors: the errors of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
 --- include prelude
 

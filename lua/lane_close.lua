@@ -8,7 +8,7 @@
 -- ARGV[5] limit  most hints of each kind that one call reads
 -- Returns ok → 1 = the lane is closed; 0 = it holds a job, by its counts or hints, or more hints than one call reads
 -- Changes: the lane's entry in queues; drops stale hints of ready and dead jobs
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records
 

@@ -7,7 +7,7 @@
 -- ARGV[4] epoch  of the queue's row in tg:lanes
 -- Returns ok → 0 = the lane is open; else the epoch, not earlier than this one, with which it stays closed
 -- Changes: the lane's entry in queues
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include prelude
 

@@ -9,7 +9,7 @@
 -- ARGV[6] above  the new epoch is larger than this one
 -- Returns ok → open, used, epoch of the row
 -- Changes: the row of the queue, and the last epoch
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include prelude
 

@@ -10,7 +10,7 @@
 -- ARGV[7] still  new value of used, at least open
 -- Returns ok → 1 = done; 0 = the row has changed since it was read, and is unchanged
 -- Changes: used in the row of the queue; deletes the row if one lane is left
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include prelude
 

@@ -9,7 +9,7 @@
 -- Returns ok → the caller leads the bucket
 -- Returns held → another live pump leads it; nothing changed
 -- Changes: the lock
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 
 local token, channel, first_living = ARGV[3], ARGV[4], 5

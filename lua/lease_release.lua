@@ -7,7 +7,7 @@
 -- Returns ok → the lock is free
 -- Returns lost → the lock was free, or another pump holds it; nothing changed
 -- Changes: deletes the lock
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 
 local token = ARGV[3]

@@ -10,7 +10,7 @@
 -- Returns gone → now_ms; nothing changed: the window has ended, or none of its units is taken
 -- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
 -- Changes: taken and calls of the window
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include prelude
 

@@ -12,7 +12,7 @@
 -- Returns over → now_ms; all units of the window are taken
 -- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
 -- Changes: the window; over: only what lost calls give back
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include prelude
 

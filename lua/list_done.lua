@@ -12,7 +12,7 @@
 -- Returns ok → where to continue, '' = the list is complete; now_ms; then for each job its number, its header, the last entry
 --   of its log ('' = none or not requested), and -1. A job that is done all the time is returned, perhaps twice
 -- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
 --- include records
 
@@ -44,7 +44,8 @@ local function walk_chunk(chunk, place)
   end
 end
 
--- All jobs that are done expire, so their chunks are in the index of expiry: those of one reply of ZSCAN, in order.
+-- All jobs that are done expire, so their chunks are in the index of expiry: the chunks of one reply of ZSCAN, in
+-- order.
 local function scan(cursor)
   local next_cursor, entries = unpack(call('ZSCAN', prefix .. 'expiry', cursor, 'COUNT', 1))
   local found = {}

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- list_jobs: returns the jobs of a queue that have one of some states and are due in a range, a bounded number per call.
--- Those that are done: list_done.
+-- Done jobs: list_done.
 -- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
@@ -19,7 +19,7 @@
 --   or not requested), and the index of its hint in the list (with ready and dead; else -1). A job that keeps its state and due
 --   time is returned by a walk through the parts far, near, ready, dead, perhaps twice
 -- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
 --- include records
 

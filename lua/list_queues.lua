@@ -13,7 +13,7 @@
 --   jobs delayed, ready, leased, dead, and since when its oldest ready job is ready, as an age in ms; -1 = none found. A
 --   queue may be returned twice if queues are added or forgotten meanwhile
 -- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
 --- include records
 

@@ -10,7 +10,7 @@
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Changes: moves hints; drops hints whose job is gone, or neither delayed nor leased; sends alarms. If the clock was set back behind
 --   ticks that have run, all ticks are due now and not known
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: a timer in a slot that may have been loaded is always set in near. A hint that is loaded late makes its
 --   job late, and has no other effect.

@@ -10,7 +10,7 @@
 --   jobs that died, of jobs that expired, of stale hints dropped, then the lateness in ms of each job made ready
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Changes: state of jobs, their losses; starts waiting versions; deletes expired jobs and those whose producer wants that; drops stale hints; sends doorbells and alarms
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: a hint moves a job only if its record agrees, so no job moves twice, even if two pumps call.
 --- include records, changes, versions, settle
@@ -69,7 +69,7 @@ local function serve(queue, share)
   return #numbers, due_again(index, queue, near)
 end
 
--- Each queue has an equal share of the limit; what is left is shared in another round.
+-- Each queue has an equal share of the limit; the rest is shared in another round.
 local again
 repeat
   local due = members_due(index, min(QUEUES, limit))

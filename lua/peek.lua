@@ -4,7 +4,7 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- ARGV[4] which  ready or dead = the oldest job of the queue in that state; job = the one with this number or key
+-- ARGV[4] which  ready or dead = the oldest job of the queue in that state; job = the job with this number or key
 -- ARGV[5] number of the job, '' = it is named by its key; with ready and dead: most hints that one call drops from the list
 -- ARGV[6] nonce  of the job, the hash of its key; with ready and dead: ''
 -- ARGV[7] created of the job, in ms; with ready and dead: ''
@@ -13,7 +13,7 @@
 -- Returns none → there is no such job
 -- Returns again → the limit of dropped hints was reached: call again
 -- Changes: with job nothing; otherwise drops stale hints and deletes expired jobs at the head of the list
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, settle
 

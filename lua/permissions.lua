@@ -10,7 +10,7 @@
 -- ARGV[7] kind           'cluster' for a node of a cluster, else ''
 -- Returns ok → an array of the commands that the user may not run with these keys or channels
 -- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
 
 local forbidden, told = {}, {}

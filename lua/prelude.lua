@@ -1,17 +1,17 @@
--- prelude: included by all scripts. docs/redis-layout.md describes the keys.
--- Every script but barrier gets ARGV[1] prefix, with which every key of the bucket begins, and ARGV[2] now, in ms
--- ('' = Redis's clock; tests pass an explicit time).
--- A line `--- include records, waiting` gives a script the functions of these files. Since Redis runs the whole text at each
--- call, and each definition costs time, three rules make the text shorter (`cargo xtask lua NAME` prints it). Blank lines
--- separate blocks, of which a script gets only those that it uses. Names in capitals are constants, and their values stand in
--- their places. A function that is called as rarely().name() is defined by the first such call.
--- Job numbers are strings throughout, as Redis returns them and as key names need them. All other numbers are numbers.
--- A queue that does not exist in the bucket has no number; neither has one whose lane is closed there (tonumber = nil).
+-- prelude: included by all scripts. docs/redis-layout.md describes the keys. Every script but barrier gets ARGV[1]
+-- prefix, with which every key of the bucket begins, and ARGV[2] now, in ms ('' = Redis's clock; tests pass an explicit
+-- time). A line `--- include records, waiting` gives a script the functions of these files. Since Redis runs the whole
+-- text at each call, and each definition costs time, three rules make the text shorter (`cargo xtask lua NAME` prints
+-- it). Blank lines separate blocks, of which a script gets only the blocks that it uses. Names in capitals are
+-- constants, and their values stand in their places. A function that is called as rarely().name() is defined by the
+-- first such call. Job numbers are strings throughout, as Redis returns them and as key names need them. All other
+-- numbers are numbers. A queue that does not exist in the bucket has no number; neither has a queue whose lane is
+-- closed there (tonumber = nil).
 -- Returns, in every script: an array. Its first element names the outcome (ok, gone, …), values follow.
 -- Errors of every script, which is then not executed: NOSCRIPT (load it and call again), LOADING, BUSY; on a cluster
 --   MOVED, ASK, TRYAGAIN, CLUSTERDOWN. Of every script that writes: READONLY, MISCONF, NOREPLICAS, and OOM without the
 --   flag allow-oom; it is not executed either. NOPERM and WRONGTYPE (a key has another type than in
---   docs/redis-layout.md) may end a script in the middle: what it wrote before stays.
+--   docs/redis-layout.md) may end a script in the middle: its writes until then stay.
 
 local call, text, sub, floor = redis.call, string.format, string.sub, math.floor
 local min, max = math.min, math.max
@@ -60,8 +60,8 @@ local function load_at(level, slot)
   return slot * WIDTHS[level] - LEADS[level]
 end
 
--- What is due takes turns. The scores of an index are the times at which its members are due, and turns: scores below 0, of
--- members with a backlog. Turns do not depend on the clock, which may be set. A member has an index of its own.
+-- Due members take turns. The scores of an index are the times at which its members are due, and turns: scores below 0,
+-- of members with a backlog. Turns do not depend on the clock, which may be set. A member has an index of its own.
 
 -- The members of an index to serve: half with a turn, half newly due; each half may use places that the other does not need.
 local function members_due(index, places)
@@ -90,8 +90,8 @@ local function due_again(index, member, of_member)
   return has_more
 end
 
--- Whether any member of an index is due, and when a further one is, in ms (nil = none): that one need not wait until the backlogs
--- have their turns.
+-- Whether any member of an index is due, and when a further one is, in ms (nil = none): that member need not wait until
+-- the backlogs have their turns.
 local function due_and_next(index)
   local head_ms = call('ZRANGE', index, 0, 0, 'WITHSCORES')[2]
   if not head_ms or tonumber(head_ms) > now_ms then return false, head_ms end
@@ -139,5 +139,6 @@ local function forget_queue(queue_numbers, name)
   if count(queue_numbers, count_field(name), -1) <= 0 then call('HDEL', queue_numbers, count_field(name)) end
 end
 
--- The sweep checks queues in blocks of adjacent numbers, and forgets those that are empty and were idle for IDLE_MS.
+-- The sweep checks queues in blocks of adjacent numbers, and forgets the queues that are empty and were idle for
+-- IDLE_MS.
 local QUEUES_PER_BLOCK, IDLE_MS = 100, 60000

@@ -12,7 +12,7 @@
 -- Returns gone → there is no such job in this queue
 -- Returns held → its state, which is neither delayed nor ready; nothing changed
 -- Changes: state, due time and expiry of the job; sends the doorbell
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, settle
 

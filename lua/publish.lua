@@ -19,7 +19,7 @@
 -- Returns namespace_full → the queue is new, and its namespace has max_queues queues in this bucket; nothing changed
 -- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
 -- Changes: adds the jobs, and the queue if it is new; deletes the replaced job; sends doorbell and alarm
--- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
+-- Errors: the errors of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
 --- include records, changes, versions, settle
 

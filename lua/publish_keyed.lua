@@ -13,7 +13,7 @@
 -- ARGV[9] header   of the first job, as publish takes it
 -- ARGV[10] payload of the first job; '' = uploaded
 -- ARGV[11] if_exists what happens to an unfinished job with its key: keep, replace or reject; '' = it has no key
--- ARGV[12] repeat  '' = no idempotency key; else its hash (12 bytes) and that of the request (8 bytes). Four values of each
+-- ARGV[12] repeat  '' = no idempotency key; else its hash (12 bytes) and the hash of the request (8 bytes). Four values of each
 --   further job follow
 -- Returns ok → now_ms, then 22 bytes for each job in one string: outcome (1 byte), number (6), created (ms, 6), nonce (2),
 --   state (1; 0 = it is gone) and the time at which it is due next (ms, 6; 0 = none: it is done, gone, or held and not to
@@ -25,7 +25,7 @@
 -- Returns namespace_full → the queue is new, and its namespace has max_queues queues in this bucket; nothing changed
 -- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
 -- Changes: adds and replaces jobs, deletes uploaded payloads, adds the queue if it is new; sends doorbell and alarm
--- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
+-- Errors: the errors of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
 --- include records, changes, versions, idempotency, settle
 
@@ -164,7 +164,7 @@ local function publish(i)
   return create(i, number, hash)
 end
 
--- A request that was made before: this is its job, and `first` the hash of what it asked for. Unlike then, the client may
+-- A request that was made before: this is its job, and `first` the hash of its contents. Unlike then, the client may
 -- wait for the end of the job.
 local function replay(i, hash, first, request, number, created_ms, nonce)
   if first ~= request then return refuse(KEY_REUSED) end

@@ -7,10 +7,10 @@
 -- ARGV[4] which  ready or dead
 -- ARGV[5] limit  most hints that one call takes from the list
 -- ARGV[6] dead_ms with dead: deletes only jobs that have been dead for this long; 0 = all
--- ARGV[7…] number, nonce and created of each job, if they are named: those in another state stay
+-- ARGV[7…] number, nonce and created of each job, if they are named: jobs in another state stay
 -- Returns ok → number of jobs deleted, 1 if the list may have more such jobs (call again) else 0
 -- Changes: deletes jobs; deletes the queue's number, name and counts if the queue is forgotten
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, settle
 

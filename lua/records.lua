@@ -54,7 +54,7 @@ local function hinted(number, state, queue)
   if job and job[STATE] == state and job[QUEUE] == queue then return job end
 end
 
--- Most far hints that one call reads to find those of a queue.
+-- Most far hints that one call reads to find the hints of a queue.
 local FAR_MAX = 1000
 
 -- Whether a far hint names a job of this queue, and whether all far hints of the bucket were read.

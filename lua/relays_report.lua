@@ -10,8 +10,8 @@
 -- ARGV[5] relay   name of a relay, its revision, the rank of its state (a worse state has a greater one), its status as JSON; further
 --                 relays follow
 -- Returns ok
--- Changes: the report of each relay that has this revision, unless that of another process counts and is not better
--- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory: reports are hints, and repeated
+-- Changes: the report of each relay that has this revision, unless the report of another process counts and is not better
+-- Errors: the errors of scripts that write (prelude.lua), among them OOM at maxmemory: reports are hints, and repeated
 -- Since layout 2
 --- include prelude
 
@@ -22,7 +22,7 @@ for i = first_relay, #ARGV, 4 do
   if sub(call('HGET', relays, name) or '', 1, #revision + 1) == revision .. ' ' then
     local report = call('HGET', reports, name) or ''
     local of, at_ms, old_rank, by = string.match(report, '^(%S+) (%d+) (%d+) (%S+) ')
-    -- Of several processes the one with the worst state is shown, and of equals always the same.
+    -- Of several processes the process with the worst state is shown, and of equals always the same.
     local stays = of == revision and by ~= process and tonumber(old_rank) >= tonumber(rank)
     -- A clock that was set back must not keep a report for long.
     if not stays or math.abs(now_ms - at_ms) >= ttl_ms then

@@ -14,7 +14,7 @@
 --   it is unchanged
 -- Changes: makes the jobs ready at the head of the list, or delayed, and gives their tries back, but not the numbers of
 --   their attempts, so that a call may be repeated; starts waiting versions; sends doorbell and alarm
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, versions, settle
 

@@ -10,7 +10,7 @@
 -- ARGV[7] waiter id of the process to register if no job is left; '' = none
 -- ARGV[8] running most jobs of the queue that may be leased in this bucket at a time; '' = any number
 -- ARGV[9] count  most jobs of the first claim
--- ARGV[10] lease of the first claim, in ms; below 0: that of the job, or if it has none this one without its sign. Count
+-- ARGV[10] lease of the first claim, in ms; below 0: the lease of the job, or if it has none this lease without its sign. Count
 --   and lease of each further claim follow
 -- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, 1 if the process is registered:
 --   no job is left that may be leased, and a doorbell follows; else 0, then one text for each job: its record, its number
@@ -19,7 +19,7 @@
 -- Changes: leases jobs (attempt + 1, a timer at the end of the lease; one try less, or if the job counts failures no limit
 --   for its start any more); deletes expired jobs that it meets. If all claims are filled and jobs are left that may be
 --   leased, rings the next process that is registered. Stores whether `running` holds jobs back
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, waiting, settle
 
@@ -46,7 +46,7 @@ end
 local wanted = 0
 for claim = first_claim, #ARGV, 2 do wanted = wanted + ARGV[claim] end
 
--- How many jobs may be leased, and what the queue has of its limit.
+-- How many jobs may be leased, and how many of its limit the queue has.
 local of_queue, places, at_limit = prefix .. 'q:' .. queue, math.huge, false
 if running ~= '' then
   local counts = call('HMGET', of_queue, STATES[LEASED], 'at_limit')

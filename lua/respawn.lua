@@ -8,11 +8,11 @@
 -- ARGV[5] ttl_ms new time to live; 0 = never expires
 -- ARGV[6] due_us   when the first of them is due, in µs since 1970; in the past = it is ready
 -- ARGV[7] space_us between the due times of two of them; 0 = all are due at once
--- ARGV[8…] number, nonce, created and index in the dead list of each job, if they are named: those that are not dead stay
+-- ARGV[8…] number, nonce, created and index in the dead list of each job, if they are named: jobs that are not dead stay
 --   as they are
 -- Returns ok → number of jobs respawned, 1 if the dead list is not empty (call again) else 0
 -- Changes: state, due time, tries or failures, expiry of the jobs; sends doorbell and alarm
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, settle
 

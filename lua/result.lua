@@ -13,7 +13,7 @@
 -- Returns waits → state, number, created and nonce of the job, which has not ended
 -- Returns gone → there is no such job in this queue
 -- Changes: of a job that has not ended, the flag that lets its end be notified
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, settle
 

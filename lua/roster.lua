@@ -10,7 +10,7 @@
 -- Returns ok → 1 if the pump joined else 0, ms until the next membership ends (0 = the roster is empty), the live
 --   instances in the order of their names
 -- Changes: the roster; removes members whose membership has expired
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include prelude
 

@@ -9,7 +9,7 @@
 --   its name ('' = the namespace has none), the revision of its definition ('' = not known), its tick (ms; '' = not known)
 -- Returns lost → the caller does not lead the bucket
 -- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
 --- include prelude
 

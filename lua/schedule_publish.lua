@@ -1,5 +1,5 @@
 #!lua
--- schedule_publish: publishes the jobs of ticks and sets the next ticks, where the tick is still the one that the caller has read.
+-- schedule_publish: publishes the jobs of ticks and sets the next ticks, where the caller has read the stored tick.
 -- KEYS[1] queues    hash: namespace/queue → queue number
 -- ARGV[1] prefix    of the bucket's keys
 -- ARGV[2] now       ms; '' = Redis's clock
@@ -14,11 +14,11 @@
 -- ARGV[11] overlap  what happens to an unfinished job of the schedule: keep or replace; '' = it has no key
 -- ARGV[12] header   of the job, as publish takes it
 -- ARGV[13] payload  of the job; not empty. Eleven values of each further schedule follow
--- Returns ok → 1 if more ticks are due else 0, ms until the next one that is not due or -1, then the outcome of each: 0 = left out,
+-- Returns ok → 1 if more ticks are due else 0, ms until the next tick that is not due or -1, then the outcome of each: 0 = left out,
 --   1 = created, 2 = exists, 3 = rerun, 4 = replaced, 5 = revived, 9 = the queue is full, and the tick left out, 11 = revision or tick are
 --   not as the caller has read them: nothing changed
 -- Changes: the next ticks; adds or replaces jobs, adds queues that are new; sends doorbells and alarms
--- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
+-- Errors: the errors of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
 -- Invariant: a tick is compared and set in the step that publishes, so each tick is published once, however many pumps there are.
 --- include records, changes, versions, settle

@@ -16,7 +16,7 @@
 -- Returns ok → 1 if changed, 0 if another revision is known: nothing changed
 -- Changes: with a revision, the next tick, the revision and the rule. A tick of the same rule stays: it may be due. A damaged one
 --   does not. With '' or deferred, only when a pump looks at it; removed deletes all of it. Sends an alarm if a pump looks earlier
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include settle
 

@@ -10,7 +10,7 @@ end
 -- Whether a doorbell was lost is checked below this number of ready jobs, and then each time that many have come.
 local CHECKED = 64
 
--- Jobs that come later ring the next process if the oldest one has been ready for too long, unless it is held back.
+-- Jobs that come later ring the next process if the oldest job has been ready for too long, unless it is held back.
 local function ring_if_lost(queue, list, of_queue)
   local name, at_limit, leased = unpack(call('HMGET', of_queue, 'name', 'at_limit', STATES[LEASED]))
   if not name or is_at_limit(at_limit, leased) or was_rung(at_limit) or not is_waited_for(name) then return end

@@ -6,7 +6,7 @@
 -- ARGV[3] name   namespace/queue
 -- Returns ok → delayed, ready, leased, dead; all 0 if there is no such queue
 -- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
 --- include prelude
 

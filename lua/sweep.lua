@@ -10,7 +10,7 @@
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Changes: deletes expired jobs; drops their hints at the head of ready lists; sets when each chunk is read next; deletes
 --   the number, name and counts of queues that are empty, and were empty and unused for a minute; drops stale hints
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, settle
 
@@ -103,7 +103,7 @@ function clean.r(queue) return clean_list('r' .. text('%d', queue), READY, queue
 
 function clean.d(queue) return clean_list('d' .. text('%d', queue), DEAD, queue) end
 
--- The far slot behind the one with this name and score, in the order of the index; nil if there is none.
+-- The far slot behind the slot with this name and score, in the order of the index; nil if there is none.
 local function next_slot(slot, at_ms)
   local found = call('ZRANGE', prefix .. 'slots', at_ms, '+inf', 'BYSCORE', 'LIMIT', 0, 8, 'WITHSCORES')
   for i = 1, #found, 2 do

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- table_set: stores or removes an entry of a table (policies, relays, schedules), if the stored one has the expected revision.
+-- table_set: stores or removes an entry of a table (policies, relays, schedules), if its revision is as expected.
 -- KEYS[1] table    hash: namespace/queue, namespace/relay or schedule → revision and value; field # = the last revision;
 --                  field namespace/ = how many entries it has, in a table of several namespaces;
 --                  field #<number> = tag and name of a change, for the last changes. A revision is "<number>.<tag>"
@@ -18,7 +18,7 @@
 -- Returns full → '0'; the namespace has as many entries as it may, and nothing changed
 -- Changes: the entry, the last revision, the list of changes; with an entry that is removed, the report of it; removing what is not
 --   there changes nothing
--- Errors: those of scripts that write (prelude.lua); OOM with `full`, if the value may not be stored; nothing changed
+-- Errors: the errors of scripts that write (prelude.lua); OOM with `full`, if the value may not be stored; nothing changed
 -- Since layout 1
 --- include prelude
 
@@ -40,7 +40,7 @@ if ARGV[9] == '1' and #value > max(SMALL_BYTES, #(entry or '') + LONGER_BYTES) t
   return { err = 'OOM the value is too large for a server at maxmemory' }
 end
 
--- One sequence for the whole table: a reader asks for the changes after the last one that it knows.
+-- One sequence for the whole table: a reader asks for the changes after the last change that it knows.
 local number = (tonumber(string.match(call('HGET', entries, '#') or '', '^(%d+)%.')) or 0) + 1
 revision = text('%.0f.%s', number, tag)
 call('HSET', entries, '#', revision, text('#%.0f', number), tag .. ' ' .. name)

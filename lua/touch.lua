@@ -4,7 +4,7 @@
 -- ARGV[1] prefix  of the bucket's keys
 -- ARGV[2] now     ms; '' = Redis's clock
 -- ARGV[3] name    namespace/queue
--- ARGV[4] lease   new length from now on, in ms; '' = that of the job
+-- ARGV[4] lease   new length from now on, in ms; '' = the lease of the job
 -- ARGV[5] default length for jobs that have none, in ms
 -- ARGV[6] number  of the first job
 -- ARGV[7] nonce   of the first job
@@ -13,7 +13,7 @@
 -- Returns ok → now_ms, then for each job: 1 = extended, 4 = extended, and its producer wants it cancelled, each with the end of the lease
 --   in ms; 0, 0 = no such job in this queue; 2, 0 = this delivery no longer holds the job, which is unchanged
 -- Changes: the end of leases. Their timers stay, and are set again when they come up
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, settle
 

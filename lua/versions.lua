@@ -1,8 +1,8 @@
--- versions: for scripts that store the content of jobs. A version is what a call publishes, or what
+-- versions: for scripts that store the content of jobs. A version is the content that a call publishes, or that
 -- waits for the end of a lease: header, extension, payload.
 --- include changes
 
--- What the header of a version that is published means now: state, due time, expiry. Its due time is a delay; from 2^46
+-- The meaning of the header of a published version now: state, due time, expiry. Its due time is a delay; from 2^46
 -- on, it is an instant above that. Jobs that count failures must start within their time to live after they are due; for
 -- other jobs it begins at once.
 local function times_of(flags, state, delay_ms, ttl_ms)
@@ -26,7 +26,7 @@ end
 -- the order of publishing for nine million jobs, and later except where the number of digits changes.
 local BEFORE_FIRST = 1000000
 
--- How many more jobs a queue may have if it may have `max_jobs`; those that are done do not count.
+-- How many more jobs a queue may have if it may have `max_jobs`; done jobs do not count.
 local function room_for(queue, max_jobs)
   local counts = queue and call('HMGET', prefix .. 'q:' .. queue, unpack(STATES, DELAYED, DEAD)) or {}
   for _, jobs in ipairs(counts) do max_jobs = max_jobs - max(0, tonumber(jobs) or 0) end
@@ -35,10 +35,10 @@ end
 
 -- A chunk holds 100 jobs, or as many of one size as fit into 8 KiB together with the overhead of the hash.
 local CHUNK, CHUNK_BYTES, FIELD_BYTES = 100, 8160, 6
--- A version that replaces another one in its chunk may be twice as large.
+-- A version that replaces another version in its chunk may be twice as large.
 local REPLACED_BYTES = 2 * CHUNK_BYTES
 
--- Stores a payload as a body: one that was uploaded, or these bytes.
+-- Stores a payload as a body: an uploaded body, or these bytes.
 local function store_body(body, payload, uploaded)
   if payload == '' then
     call('RENAME', uploaded, body)
@@ -80,7 +80,7 @@ end
 local CREATED, EXISTS, REPLACED, REVIVED, REPLAYED = 1, 2, 4, 5, 6
 local KEY_TAKEN, KEY_REUSED, QUEUE_FULL, QUEUE_CLOSED = 7, 8, 9, 10
 
--- What a call publishes: header and payload of a job, and the key of the payload if it was uploaded ('').
+-- The content that a call publishes: header and payload of a job, and the key of the payload if it was uploaded ('').
 local function version_of(header, payload, uploaded)
   local _, state, flags, tries, _, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, header)
   local version = { header = header, extension = sub(header, HEADER_BYTES + 1), payload = payload, uploaded = uploaded,

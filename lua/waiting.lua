@@ -76,7 +76,7 @@ end
 -- A doorbell is lost with a process that is killed before it has followed it. After this time another process is rung.
 local LOST_MS = 100
 
--- The number of leased jobs in a count of a queue. A damaged one is 0: a limit must not hold back jobs for ever.
+-- The number of leased jobs in a count of a queue. A damaged count is 0: a limit must not hold back jobs for ever.
 local function leased_in(count)
   count = count or ''
   return #count < 16 and tonumber(string.match(count, '^%d+$')) or 0

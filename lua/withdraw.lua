@@ -4,10 +4,10 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] waiter id of the process
--- ARGV[4] name   namespace/queue of the first queue. Those of the others follow
+-- ARGV[4] name   namespace/queue of the first queue. The names of the others follow
 -- Returns ok
 -- Changes: removes the registrations; for each queue with hints of ready jobs rings the next process that is registered
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include waiting
 

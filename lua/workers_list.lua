@@ -5,9 +5,9 @@
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] after  a name, or a name, \0 and a process: only entries behind it; '' = all
 -- ARGV[4] limit  most entries that are returned
--- Returns ok → now_ms; then the entries, also those that count no longer
+-- Returns ok → now_ms; then the entries, also entries that count no longer
 -- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
 --- include prelude
 

@@ -1,6 +1,6 @@
 #!lua
 -- workers_set: stores what a process knows of some workers of a namespace.
--- KEYS[1] workers sorted set in the order of names, as all scores are 0: the name of a worker, \0, that of a process, \0, until
+-- KEYS[1] workers sorted set in the order of names, as all scores are 0: the name of a worker, \0, the name of a process, \0, until
 --   when the entry counts, in ms, a space, and the worker as JSON
 -- ARGV[1] prefix  unused
 -- ARGV[2] now     ms; '' = Redis's clock
@@ -10,7 +10,7 @@
 -- ARGV[6] worker  the name of a worker, and the worker as JSON; further pairs follow
 -- Returns ok
 -- Changes: the entries of the process for these workers; entries at the place of the probe. The set expires with its last entry
--- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory: the entries are hints, and expire
+-- Errors: the errors of scripts that write (prelude.lua), among them OOM at maxmemory: the entries are hints, and expire
 -- Since layout 2
 --- include prelude
 

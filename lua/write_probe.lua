@@ -5,7 +5,7 @@
 -- ARGV[2] now    ms; unused
 -- Returns ok
 -- Changes: nothing
--- Errors: those of scripts that write (prelude.lua)
+-- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 
 -- Redis refuses it with too few replicas (NOREPLICAS), after a failed write to disk (MISCONF) and on a replica (READONLY).

@@ -4,7 +4,7 @@
 //!  defaults (built in) ─► foreign file ─► file (--config) ─► environment (PREFIX_…) ─► flags
 //! ```
 //!
-//! Each layer is checked before the next one is merged, so an error names the layer that causes it. The
+//! Each layer is checked before the next layer is merged, so an error names the layer that causes it. The
 //! [`Schema`] checks unknown keys, types and bounds; deserialization checks the rest. Secrets appear neither in
 //! printed settings nor in error messages.
 

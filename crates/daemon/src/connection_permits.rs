@@ -21,7 +21,7 @@ pub(crate) fn rejected_max(connections_max: usize) -> usize {
     (connections_max / SERVED_PER_REFUSED).max(REFUSED_MIN)
 }
 
-/// What a listener does with a connection.
+/// The decision of a listener about a connection.
 pub(crate) enum AdmissionDecision {
     /// Serves it.
     Served(OwnedSemaphorePermit),
@@ -59,7 +59,7 @@ impl ConnectionPermits {
         self.waiting.as_ref()
     }
 
-    /// Takes a permit to serve a connection, if one is free.
+    /// Takes a permit to serve a connection, if a permit is free.
     pub(crate) fn try_serve(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.served).try_acquire_owned().ok()
     }
@@ -74,7 +74,7 @@ impl ConnectionPermits {
         }
     }
 
-    /// Replaces a permit for a 503 by one that serves, if a connection has ended since, or an idle one can be
+    /// Replaces a permit for a 503 by a permit to serve, if a connection has ended since, or an idle one can be
     /// ended.
     pub(crate) async fn upgrade(&self, decision: AdmissionDecision) -> AdmissionDecision {
         if let AdmissionDecision::Served(_) = decision {

@@ -1,6 +1,6 @@
 //! End of a client's sending half (FIN) while its request is being answered.
 //!
-//! The kernel reports the same event for a client that has left and for one that only closed its sending half
+//! The kernel reports the same event for a client that has left and for a client that only closed its sending half
 //! (`shutdown`, as `nc` does at the end of its input). The request of the first must be dropped, above all it must
 //! get no job; the second is waiting for its answer. Timing tells them apart: the second closes its half right after
 //! its request, while a person or a timeout takes longer. So an early end is hidden from hyper, which would drop the

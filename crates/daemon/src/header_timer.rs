@@ -56,7 +56,7 @@ pub(crate) struct RequestWait {
     last_change: AtomicBool,
     /// Whether a request has begun since the socket was empty.
     has_begun: AtomicBool,
-    /// The header of the next request, or of the one in progress.
+    /// The header of the next request, or of the request in progress.
     header: Mutex<PartialHeader>,
     shared: ListenerState,
     /// Fires at the deadline of the current wait, or before it.
@@ -150,8 +150,8 @@ impl RequestWait {
     }
 }
 
-/// The timer that hyper uses for one connection. It keeps to the deadlines that hyper requests, those of the idle
-/// timeout, until a header begins, and to the header timeout then.
+/// The timer that hyper uses for one connection. It keeps to the deadlines that hyper requests, the deadlines of the
+/// idle timeout, until a header begins, and to the header timeout then.
 pub(crate) struct HeaderTimer(pub(crate) Arc<RequestWait>);
 
 impl Timer for HeaderTimer {
@@ -159,7 +159,7 @@ impl Timer for HeaderTimer {
         self.sleep_until((Instant::now() + duration).into())
     }
 
-    /// The deadline is that of the idle timeout, which is hyper's `header_read_timeout`.
+    /// The deadline belongs to the idle timeout, which is hyper's `header_read_timeout`.
     fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
         self.0.last_change.store(false, Ordering::Relaxed);
         // Releases the header of the previous request, which is answered.

@@ -61,7 +61,7 @@ pub struct Readiness(Arc<ReadinessState>);
 struct ReadinessState {
     /// Unset until the process has started.
     checks: OnceLock<Vec<Arc<HealthCheck>>>,
-    /// What the process waits for while it starts.
+    /// The condition that the process waits for while it starts.
     start: &'static str,
     stopping: CancellationToken,
     last: Mutex<Option<(Instant, Vec<String>)>>,

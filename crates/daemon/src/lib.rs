@@ -2,9 +2,9 @@
 //!
 //! * [`load`] layers settings: built-in defaults, files, the environment, flags.
 //! * [`logs`] and [`metrics`] are set up once per process.
-//! * [`traces`] sends spans to a collector of OpenTelemetry, if one is configured.
+//! * [`traces`] sends spans to a collector of OpenTelemetry, if it is configured.
 //! * [`PidFile`] and [`systemd`] let other programs start, signal and supervise the process.
-//! * [`OpenFileBudget`] raises the limit of open files, and limits connections to what it allows.
+//! * [`OpenFileBudget`] raises the limit of open files, and limits connections to the number that it allows.
 //! * [`ByteBudget`] bounds the bytes of requests and answers in flight.
 //! * [`Listener`] serves HTTP to untrusted clients with bounded resources, and drains on shutdown. [`BindError`]
 //!   explains why an address cannot be bound.

@@ -139,8 +139,8 @@ impl Listener {
         self
     }
 
-    /// Makes a connection beyond `connections_max` replace the one that has waited longest for a request, if one waits.
-    /// For a port that must stay reachable whatever other clients do.
+    /// Makes a connection beyond `connections_max` replace the connection that has waited longest for a request, if any
+    /// waits. For a port that must stay reachable whatever other clients do.
     #[must_use]
     pub fn replacing_longest_waiting(mut self) -> Self {
         self.waiting = Some(WaitingConnections::default());
@@ -376,7 +376,7 @@ where
         }
         let left = self.permits.in_use();
         self.cut.cancel();
-        // The threads drop them, and what their requests hold.
+        // The threads drop them, and the resources of their requests.
         let _ = timeout(CUT_MAX, self.permits.wait_until_idle()).await;
         DrainResult::ConnectionsCut(left)
     }

@@ -46,7 +46,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 const LEVELS_WITHOUT_SECRETS: [(&str, Level); 2] =
     [("async_nats", Level::INFO), ("hyper_util", Level::DEBUG)];
 
-/// Target of events about what operators did. They are written at any level.
+/// Target of events about actions of operators. They are written at any level.
 const AUDIT: &str = "audit";
 
 /// Target of access log events, one per request.

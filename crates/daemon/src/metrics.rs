@@ -91,7 +91,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// All registered families, and those that `more` reads for each scrape. Their names must differ.
+    /// All registered families, and the families that `more` reads for each scrape. Their names must differ.
     #[must_use]
     pub fn with_page<F>(more: impl Fn() -> F + Send + Sync + 'static) -> Self
     where

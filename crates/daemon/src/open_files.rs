@@ -101,7 +101,7 @@ fn open_files_max() -> Option<u64> {
 
 impl ListenLimits {
     /// Largest number of files that a listener with these limits has open: its socket, the connections that
-    /// it serves, and those that it answers with 503.
+    /// it serves, and connections that it answers with 503.
     #[must_use]
     pub fn open_files(&self) -> u64 {
         (1 + self.connections_max + rejected_max(self.connections_max)) as u64

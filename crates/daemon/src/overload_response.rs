@@ -17,7 +17,7 @@ const BUFFER_BYTES: usize = 4096;
 
 /// Answers any request with 503 and closes the connection, within a second.
 pub(crate) async fn respond_overloaded(stream: TcpStream) {
-    // A slow client, or one that has left, gets no answer.
+    // A slow client, or a client that has left, gets no answer.
     let _ = timeout(TIME, write_response(stream)).await;
 }
 

@@ -10,13 +10,14 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Threads for blocking work are kept for a century once they have begun. tokio panics when a runtime gets blocking work,
 /// has no thread for it, and the system refuses one for the moment.
 const BLOCKING_KEPT_FOR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-/// Largest number of these threads. Since they are kept, it bounds what a burst leaves behind. It is large, as each look-up of
-/// a host name may take one for as long as name servers do not answer. What this process does itself there is bounded otherwise.
+/// Largest number of these threads. Since they are kept, it bounds what a burst leaves behind. It is large, as each
+/// look-up of a host name may take one for as long as name servers do not answer. The own work of this process there is
+/// bounded otherwise.
 const BLOCKING_THREADS_MAX: usize = 256;
 
 /// Builds a runtime that runs its tasks on the thread that calls `block_on`. It has a thread for blocking work from the
-/// beginning, so that such work waits for others of its kind, at worst, while the system has no resources for further threads. `name` is that of
-/// the runtime in the names of these threads.
+/// beginning, so that such work waits for others of its kind, at worst, while the system has no resources for further
+/// threads. `name` is the name of the runtime in the names of these threads.
 ///
 /// # Errors
 /// The system has no resources for it.

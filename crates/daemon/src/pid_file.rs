@@ -53,7 +53,7 @@ pub enum PidFileError {
 }
 
 /// The pid file of this process. The file stays locked, and is removed when this is dropped. An empty file, or
-/// one that a killed process left behind, is overwritten. Everything else is left unchanged: symbolic links, and
+/// a file that a killed process left behind, is overwritten. Everything else is left unchanged: symbolic links, and
 /// the file of another running process, whether that process locks it or not.
 #[derive(Debug)]
 pub struct PidFile {

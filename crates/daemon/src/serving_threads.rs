@@ -24,14 +24,14 @@ pub struct ServingThreads {
 /// The open files of a thread beside the main one: its poll, twice, its wake-up and its signals.
 pub const OPEN_FILES_OF_A_THREAD: u64 = 4;
 
-/// The runtimes of these threads. A connection is given to the one with the fewest; by default there is only the main thread.
-/// Cheap to clone.
+/// The runtimes of these threads. A connection is given to the runtime with the fewest; by default there is only the
+/// main thread. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ServingRuntimes(Arc<[ServingRuntime]>);
 
 #[derive(Debug)]
 struct ServingRuntime {
-    /// `None` = that of the main thread.
+    /// `None` = the runtime of the main thread.
     further: Option<Handle>,
     open: Arc<AtomicUsize>,
 }
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// A balancer opens a connection for each of its probes, between those that last.
+    /// A balancer opens a connection for each of its probes, between connections that last.
     #[tokio::test]
     async fn short_connections_change_nothing_for_those_that_last() {
         let threads = ServingThreads::start(2).unwrap();

@@ -1,4 +1,4 @@
-//! Signals that stop the process, and one that must not end it.
+//! Signals that stop the process, and a signal that must not end it.
 
 use std::io;
 use std::thread;

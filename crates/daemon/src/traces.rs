@@ -83,8 +83,8 @@ impl Traces {
         let Some(endpoint) = config.spans_url() else {
             return Ok(None);
         };
-        // Requests have a runtime of their own: in that of the daemon all threads for blocking work may wait for name servers
-        // that do not answer, also at exit, and then the name of the collector could not be looked up.
+        // Requests have a runtime of their own: in the runtime of the daemon all threads for blocking work may wait for
+        // name servers that do not answer, also at exit, and then the name of the collector could not be looked up.
         let (running, ended) = oneshot::channel::<()>();
         let begin = |runtime: &Handle| Ok((runtime.clone(), async move { drop(ended.await) }));
         let started = spawn_thread("traces", begin);
@@ -120,7 +120,7 @@ impl Traces {
         }))))
     }
 
-    /// A new trace, if this one is to be sampled: one in `traces.sample_one_in` is, at random.
+    /// A new trace, if it is to be sampled: one in `traces.sample_one_in`, at random.
     #[must_use]
     pub fn sampled_root(&self) -> Option<TraceParent> {
         let one_in = self.0.sample_one_in;

@@ -1,4 +1,4 @@
-//! Registry of connections that wait for a request. If no permit is free for a new connection, the one that
+//! Registry of connections that wait for a request. If no permit is free for a new connection, the connection that
 //! has waited longest can be ended, so that clients that send nothing cannot block the port.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What is wrong with settings, and in which layer.
+//! Errors of settings, with their layer.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -39,6 +39,6 @@ impl fmt::Display for SettingsLayer {
 pub struct ConfigError {
     /// The layer that has the error.
     pub layer: SettingsLayer,
-    /// The key and what is wrong with it, without secrets.
+    /// The key and its error, without secrets.
     pub problem: String,
 }

@@ -3,7 +3,7 @@
 /// Parses a TOML text.
 ///
 /// # Errors
-/// The text is not TOML. The message names the line, the key if there is one, and what was expected. It does
+/// The text is not TOML. The message names the line, the key if there is any, and the expected syntax. It does
 /// not quote the line, which may contain a secret.
 pub fn parse_toml(text: &str) -> Result<toml::Table, String> {
     text.parse().map_err(|error| describe(text, &error))

@@ -25,7 +25,7 @@ pub enum Bound {
     Duration(Duration, Duration),
 }
 
-/// What the comments behind values and tables say.
+/// The contents of the comments behind values and tables.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) bounds: Vec<(KeyPath, Bound)>,

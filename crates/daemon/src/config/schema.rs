@@ -1,4 +1,4 @@
-//! Type and bounds of each key. The type is that of the key's default.
+//! Type and bounds of each key. The type is the type of the key's default.
 //!
 //! Files are not converted, since a conversion would guess: `1.5` is neither `true` nor 1. The environment and
 //! flags have only texts; a text from there is parsed as the type of its key.
@@ -107,7 +107,7 @@ impl Schema {
     /// their keys.
     ///
     /// # Errors
-    /// Names the key and what it accepts. A value that may be a secret is not repeated.
+    /// Names the key and the accepted values. A value that may be a secret is not repeated.
     pub(super) fn check(&self, layer: &mut Table, are_texts: bool) -> Result<(), String> {
         self.check_table(&self.examples, layer, &mut Vec::new(), are_texts)
     }

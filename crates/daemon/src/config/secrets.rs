@@ -17,7 +17,7 @@ const HOSTS: &str = "sentinels";
 /// Keys that accept several values in one text, separated by commas.
 const LISTS: [&str; 2] = ["cluster", "sentinels"];
 
-/// The path of a web address may be a secret, so one with a path is hidden.
+/// The path of a web address may be a secret, so an address with a path is hidden.
 const NETWORK_SCHEMES: [&str; 9] = [
     "redis", "rediss", "valkey", "valkeys", "http", "https", "nats", "amqp", "amqps",
 ];

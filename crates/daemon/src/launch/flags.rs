@@ -54,7 +54,7 @@ pub struct CommonFlags {
     allow_unsafe_redis: bool,
 }
 
-/// What the flags of a daemon say.
+/// The values of the flags of a daemon.
 #[expect(missing_debug_implementations, reason = "they may hold secrets")]
 #[derive(Clone)]
 pub struct LaunchFlags {

@@ -1,4 +1,4 @@
-//! Startup, signals and settings of the daemons, and what they know about pools without touching a job.
+//! Startup, signals and settings of the daemons, and their knowledge of pools, without touching a job.
 //!
 //! ```text
 //!  flags ─► settings ─► logs, pid file ─► runtime, signals ─► the daemon's own work
@@ -6,7 +6,7 @@
 //!             └───── read again ◄── SIGHUP ─┘
 //! ```
 //!
-//! * [`ProcessFlags`] are the flags of every daemon, [`CommonFlags`] those of a daemon with pools. A daemon implements
+//! * [`ProcessFlags`] are the flags of every daemon, [`CommonFlags`] the flags of a daemon with pools. A daemon implements
 //!   [`Settings`] for its own settings.
 //! * [`launch`] runs a daemon and returns its exit status.
 //! * [`run_once`] runs a one-off command with the settings of a daemon.

@@ -36,7 +36,7 @@ pub struct DaemonContext {
     reloader: Reloader,
 }
 
-/// What the daemon shares with the code that starts and ends it.
+/// The state that the daemon shares with the code that starts and ends it.
 pub(crate) struct SharedParts {
     pub(crate) logs: Arc<Logs>,
     pub(crate) traces: Option<Traces>,
@@ -63,7 +63,7 @@ impl ReloadSignals {
 /// Reloads the settings and reopens the log files.
 struct Reloader {
     recipe: SettingsLoader,
-    /// The values in effect: those of the start, plus reloaded ones.
+    /// The values in effect: the values of the start, and reloaded values.
     running: ConfigValues,
     logs: Arc<Logs>,
     reading: FileTask,
@@ -124,7 +124,7 @@ impl DaemonContext {
     }
 
     /// Notifies the service manager that the daemon is ready, and handles SIGHUP and SIGUSR1 from now on. `apply`
-    /// is called with reloaded settings, to apply those that a running daemon can change.
+    /// is called with reloaded settings, to apply the settings that a running daemon can change.
     pub fn mark_started<C: Settings>(self, apply: impl FnMut(&C) + Send + 'static) {
         systemd::ready();
         tokio::spawn(systemd::keep_alive());

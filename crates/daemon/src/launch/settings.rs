@@ -28,7 +28,7 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Checks settings that replace those of the running process. The default accepts everything.
+    /// Checks settings that replace the settings of the running process. The default accepts everything.
     ///
     /// # Errors
     /// The change needs a restart. The message names the setting.

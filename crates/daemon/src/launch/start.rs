@@ -137,7 +137,7 @@ fn run_daemon<C: Settings, E: Display>(
     })
 }
 
-/// Writes the pid file, if one is configured. Call it after the log files are open.
+/// Writes the pid file, if it is configured. Call it after the log files are open.
 fn write_pid_file<C: Settings>(settings: &C) -> Result<Option<PidFile>, String> {
     let path = settings.pid_file();
     if path.as_os_str().is_empty() {

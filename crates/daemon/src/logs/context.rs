@@ -14,7 +14,7 @@ tokio::task_local! {
     static CURRENT: Arc<dyn LogContext>;
 }
 
-/// What a log line is about: a request, for example.
+/// The subject of a log line: a request, for example.
 pub trait LogContext: Send + Sync + 'static {
     /// Calls `add` with the name and the value of each field. Values are ASCII without quotes, backslashes and spaces.
     fn fields(&self, add: &mut dyn FnMut(&str, &dyn fmt::Display));

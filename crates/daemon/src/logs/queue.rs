@@ -15,7 +15,7 @@ use super::escape::escaped;
 
 /// Largest size of the queue, in bytes. The write in progress may hold as many again.
 pub(super) const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Largest buffer that is reused, in bytes; a larger one is freed.
+/// Largest buffer that is reused, in bytes; a larger buffer is freed.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 static LINES_LOST: AtomicU64 = AtomicU64::new(0);

@@ -19,8 +19,8 @@ const STEP: Duration = Duration::from_millis(100);
 /// The age of a process comes from the time since boot, which a change of the wall clock does not affect; the age of a
 /// file comes from the wall clock. If the clock was set back after the file was written, such as at the boot of a
 /// machine without a hardware clock, the file is from the future and counts as stale. It also counts as stale if the
-/// process is not visible (no `/proc`, or one that hides the processes of other users), and for a while after the clock
-/// was set forward. A zombie process counts as ended.
+/// process is not visible (no `/proc`, or a `/proc` that hides the processes of other users), and for a while after the
+/// clock was set forward. A zombie process counts as ended.
 pub(super) fn is_owner(id: u32, written: SystemTime) -> bool {
     #[expect(
         clippy::disallowed_methods,
@@ -80,7 +80,7 @@ mod tests {
         let process = start_sleeping_child();
         let id = process.0.id();
         assert!(is_owner(id, SystemTime::now()));
-        // The file is older than the process: the id was that of another process.
+        // The file is older than the process: the id belonged to another process.
         assert!(!is_owner(id, SystemTime::now() - HOUR));
         // The clock was set back.
         assert!(!is_owner(id, SystemTime::now() + HOUR));

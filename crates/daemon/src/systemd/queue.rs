@@ -25,7 +25,7 @@ struct NotifyQueueState {
 }
 
 impl NotifyQueue {
-    /// Adds a message without blocking. A watchdog message is skipped if one is queued already, or if the queue
+    /// Adds a message without blocking. A watchdog message is skipped if another is queued already, or if the queue
     /// is full. Any other message replaces the oldest one if the queue is full, since a later state supersedes an
     /// earlier one. Returns false if that dropped a message.
     pub(super) fn push(&self, message: NotifyMessage) -> bool {

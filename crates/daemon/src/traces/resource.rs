@@ -1,4 +1,4 @@
-//! What the collector learns about the process.
+//! The attributes by which the collector knows the process.
 
 use opentelemetry::{Key, KeyValue};
 use opentelemetry_sdk::Resource;
@@ -8,7 +8,8 @@ use super::VERSION;
 
 const SERVICE_NAME: Key = Key::from_static_str("service.name");
 
-/// The attributes of the process, with those of `OTEL_RESOURCE_ATTRIBUTES`. Its name is that of the environment, or
+/// The attributes of the process, with the attributes of `OTEL_RESOURCE_ATTRIBUTES`. Its name is the name in the
+/// environment, or
 /// `program`.
 pub(super) fn resource(program: &'static str) -> Resource {
     let attributes = EnvResourceDetector::new().detect();

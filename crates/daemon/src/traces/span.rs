@@ -22,7 +22,7 @@ pub fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 
-/// What a span is about, in the words of OpenTelemetry for messages.
+/// The operation of a span, in the words of OpenTelemetry for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanRole {
     /// A publish: kind producer, operation type `send`.
@@ -55,7 +55,7 @@ impl SpanRole {
     }
 }
 
-/// A span that has ended. Its name is that of the operation and its queue.
+/// A span that has ended. Its name has the operation and its queue.
 #[derive(Debug)]
 pub struct FinishedSpan<'a> {
     role: SpanRole,

@@ -1,5 +1,5 @@
-//! Spans that wait for the collector. Those that do not reach it are counted here, since the SDK counts them only for its
-//! own log.
+//! Spans that wait for the collector. Spans that do not reach it are counted here, since the SDK counts them only for
+//! its own log.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -23,7 +23,7 @@ static DROPPED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     )
 });
 
-/// Counts spans that wait, and those that are dropped.
+/// Counts spans that wait, and spans that are dropped.
 #[derive(Debug)]
 pub(super) struct WaitingSpans {
     /// Spans that wait or are being sent.
