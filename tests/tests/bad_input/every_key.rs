@@ -1,7 +1,7 @@
 //! Every key of both daemons with values of every kind: a daemon works with the value, or an error names the key.
 //!
-//! The keys are those of the default files, including keys without a default, so new keys are tested too. The smallest
-//! and the largest value that an error mentions are tried as well.
+//! The default files name the keys, also the keys without a default, so new keys are tested too. The smallest and the
+//! largest value that an error mentions are tried as well.
 
 use std::time::Duration;
 

@@ -184,7 +184,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-fn is_for_tests(attribute: &Attribute) -> bool {
+pub(super) fn is_for_tests(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.parse_args().is_ok_and(|meta| needs_test(&meta))
 }
 

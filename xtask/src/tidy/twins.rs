@@ -7,6 +7,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Fields, ItemEnum, ItemMod, ItemStruct};
 
 use super::finding::TidyFinding;
+use super::modules::is_for_tests;
 use super::tree::{SourceFile, SourceTree};
 
 /// Smaller types have the same names by chance.
@@ -50,7 +51,8 @@ const ALLOWED: [(&str, &str, &str); 6] = [
 pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut types = Vec::new();
     for file in tree.with_extension("rs") {
-        if !is_checked(&file.path) {
+        // Types of tests describe what a test reads, in the form of a wire.
+        if file.is_test() || file.path.contains("/benches/") {
             continue;
         }
         // `modules` reports files that cannot be parsed.
@@ -70,15 +72,6 @@ pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
         findings.extend(twins.map(|other| one.finding(other)));
     }
     findings
-}
-
-/// Tests have types of their own for what they read.
-fn is_checked(path: &str) -> bool {
-    let is_product = ["crates/", "tools/", "xtask/"].iter();
-    is_product.clone().any(|folder| path.starts_with(folder))
-        && !path
-            .split('/')
-            .any(|part| matches!(part, "tests" | "tests.rs" | "benches"))
 }
 
 fn is_allowed(one: &TypeShape<'_>, other: &TypeShape<'_>) -> bool {
@@ -125,7 +118,7 @@ impl TypeShape<'_> {
     }
 }
 
-/// The types that a file defines, without those of its tests.
+/// The types that a file defines outside its tests.
 struct TypesOfFile<'a> {
     file: &'a SourceFile,
     types: Vec<TypeShape<'a>>,
@@ -140,15 +133,6 @@ impl TypesOfFile<'_> {
             members,
         });
     }
-}
-
-fn is_of_tests(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg")
-            && attribute
-                .parse_args::<syn::Ident>()
-                .is_ok_and(|argument| argument == "test")
-    })
 }
 
 /// Flags of two commands may be the same, with defaults of their own.
@@ -166,7 +150,7 @@ fn is_command_line(attributes: &[Attribute]) -> bool {
 
 impl Visit<'_> for TypesOfFile<'_> {
     fn visit_item_mod(&mut self, item: &ItemMod) {
-        if !is_of_tests(&item.attrs) {
+        if !item.attrs.iter().any(is_for_tests) {
             visit::visit_item_mod(self, item);
         }
     }

@@ -19,7 +19,7 @@ pub struct YouzanConfig {
     namespace: String,
     /// The pool of its jobs.
     pub pool: String,
-    /// The longest wait of a `pop`, and that of a `pop` without `timeout`.
+    /// The longest wait of a `pop`. A `pop` without `timeout` waits for as long.
     #[serde(with = "tidegate_duration")]
     pub pop_wait: Duration,
     /// Whether a job is delivered again after any number of TTRs that ended; else `pump.losses_max` limits them.

@@ -1,5 +1,6 @@
 //! Jobs to be published, made from the options of a request.
 
+use tidegate_core::v1::job::stored_attributes;
 use tidegate_core::v1::publish::{DueTime, JobOptions};
 use tidegate_core::v1::retry::RetryChange;
 use tidegate_core::v1::values::{JobAttributes, JobPayload};
@@ -8,8 +9,6 @@ use tidegate_core::{
 };
 use tidegate_store::{IdempotentRequest, PublishJob};
 use xxhash_rust::xxh3::Xxh3Default;
-
-use tidegate_core::v1::job::stored_attributes;
 
 /// The job that a request publishes.
 pub(super) fn publish_job(
