@@ -81,13 +81,31 @@ impl AdmittedRequest {
     }
 }
 
-/// The result of checking a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Admission {
-    Admitted(AdminUser),
+/// Why a request is not admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginError {
+    /// It has no credentials of an account.
     Refused,
     /// Too many logins wait after failed ones.
     Crowded,
+    /// Its account has another role than admin.
+    NotAdmin,
+}
+
+impl IntoResponse for LoginError {
+    fn into_response(self) -> Response<Body> {
+        match self {
+            Self::Refused => {
+                let challenge = [(header::WWW_AUTHENTICATE, CHALLENGE)];
+                (StatusCode::UNAUTHORIZED, challenge).into_response()
+            }
+            Self::Crowded => {
+                let after = [(header::RETRY_AFTER, "1")];
+                (StatusCode::TOO_MANY_REQUESTS, after, CROWDED).into_response()
+            }
+            Self::NotAdmin => (StatusCode::FORBIDDEN, NOT_ADMIN).into_response(),
+        }
+    }
 }
 
 impl fmt::Debug for Accounts {
@@ -122,17 +140,34 @@ impl Accounts {
         }
     }
 
+    /// Checks that a request comes from an admin.
+    ///
+    /// # Errors
+    /// It comes from somebody else.
+    pub(crate) async fn admit_admin(
+        &self,
+        headers: &HeaderMap,
+        peer: &Peer,
+    ) -> Result<(), LoginError> {
+        let user = self.admit(headers, Some(peer.clone())).await?;
+        user.require_admin()
+    }
+
     /// Checks the credentials of a request. The throttle may let the check wait for checks of other requests.
-    async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Admission {
+    async fn admit(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<Peer>,
+    ) -> Result<AdminUser, LoginError> {
         let known = self.0.known.load_full();
         if known.credentials.is_empty() {
-            return Admission::Admitted(AdminUser {
+            return Ok(AdminUser {
                 account: None,
                 role: AccountRole::Admin,
             });
         }
         let Some(presented) = basic_credentials(headers) else {
-            return Admission::Refused;
+            return Err(LoginError::Refused);
         };
         let account = known.account_of(&presented);
         let address = peer.as_ref().map(|peer| peer.address.ip());
@@ -143,12 +178,12 @@ impl Accounts {
         // The accounts may be replaced while the login waits.
         let check = move || accounts.0.known.load().user_of(&presented);
         match self.0.throttle.check(&source, check).await {
-            Ok(Some(user)) => Admission::Admitted(user),
+            Ok(Some(user)) => Ok(user),
             Ok(None) => {
                 self.log_failure(account.as_deref(), peer.as_ref());
-                Admission::Refused
+                Err(LoginError::Refused)
             }
-            Err(TooManyLogins) => Admission::Crowded,
+            Err(TooManyLogins) => Err(LoginError::Crowded),
         }
     }
 
@@ -165,6 +200,15 @@ impl Accounts {
         match self.0.unlogged.swap(0, Ordering::Relaxed) {
             0 => tracing::warn!(peer, account, "failed login at the admin port"),
             others => tracing::warn!(peer, account, others, "failed login at the admin port"),
+        }
+    }
+}
+
+impl AdminUser {
+    fn require_admin(&self) -> Result<(), LoginError> {
+        match self.role {
+            AccountRole::Admin => Ok(()),
+            AccountRole::View | AccountRole::Operate => Err(LoginError::NotAdmin),
         }
     }
 }
@@ -227,20 +271,13 @@ pub(crate) async fn require_account(
     // Loaded first: if the accounts change while the login is checked, it counts as one of before.
     let known = accounts.0.known.load_full();
     match accounts.admit(request.headers(), peer).await {
-        Admission::Admitted(user) => {
+        Ok(user) => {
             let extensions = request.extensions_mut();
             extensions.insert(user);
             extensions.insert(AdmittedRequest { accounts, known });
             next.run(request).await
         }
-        Admission::Refused => {
-            let challenge = [(header::WWW_AUTHENTICATE, CHALLENGE)];
-            (StatusCode::UNAUTHORIZED, challenge).into_response()
-        }
-        Admission::Crowded => {
-            let after = [(header::RETRY_AFTER, "1")];
-            (StatusCode::TOO_MANY_REQUESTS, after, CROWDED).into_response()
-        }
+        Err(refused) => refused.into_response(),
     }
 }
 
@@ -250,11 +287,9 @@ pub(crate) async fn require_admin(
     request: Request,
     next: Next,
 ) -> Response<Body> {
-    match user.role {
-        AccountRole::Admin => next.run(request).await,
-        AccountRole::View | AccountRole::Operate => {
-            (StatusCode::FORBIDDEN, NOT_ADMIN).into_response()
-        }
+    match user.require_admin() {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
     }
 }
 

@@ -44,9 +44,6 @@ pub(crate) struct App {
     pub(crate) job_body: BodyReader,
     /// The limits for the body of a bulk publish.
     pub(crate) bulk_body: BodyReader,
-    /// The memory for answers of the admin port that clients have not read yet, so that clients of the other ports do not
-    /// lock operators out.
-    pub(crate) unread_by_admins: ByteBudget,
     /// The server whose queues drain into this one; `None` = there is none.
     pub(crate) drained_server: Option<DrainedServer>,
     /// Where spans go; `None` = there are none.
@@ -82,13 +79,13 @@ impl App {
                 metrics,
                 readiness,
                 unread: ByteBudget::new(requests.unread_bytes_max),
+                unread_by_operators: ByteBudget::new(requests.unread_bytes_max / 8),
             }),
             wait_max: config.waiters.wait_max,
             job_defaults: ArcSwap::from_pointee(config.job),
             durability: config.durability.clone(),
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
-            unread_by_admins: ByteBudget::new(requests.unread_bytes_max / 8),
             drained_server: None,
             traces: None,
             large_bodies: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),

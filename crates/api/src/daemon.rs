@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tidegate_daemon::metrics::Metrics;
 use tidegate_daemon::{
     BindError, ByteBudget, DrainResult, ListenLimits, Listener, OpenFileLimitError, ServingThreads,
-    router_handler,
 };
 use tidegate_daemon::{DaemonContext, redis_check};
 use tidegate_store::{ConnectError, NamespaceLimits, PoolError, Store};
@@ -109,12 +108,8 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
         let (app, headers) = (Arc::clone(&scraped), headers.clone());
         async move { metrics::scraped(&app, &headers).await }
     });
-    let admin_router = admin::router(admin.address(), Arc::clone(&app), accounts.clone(), metrics);
-    let admin_served = tokio::spawn(admin.serve(
-        router_handler(admin_router),
-        admin_stop.clone(),
-        ADMIN_DRAIN,
-    ));
+    let answer = admin::handler(admin.address(), Arc::clone(&app), accounts.clone(), metrics);
+    let admin_served = tokio::spawn(admin.serve(answer, admin_stop.clone(), ADMIN_DRAIN));
     let reloaded = Arc::clone(&app);
     process.mark_started(move |config: &ApiConfig| {
         reloaded.set_job_defaults(config.job);

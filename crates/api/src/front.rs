@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use tidegate_daemon::Peer;
 
 use crate::app::App;
+use crate::http::context::Port;
 use crate::http::exchange::{Answering, OverBudgetAnswer, begin};
 use crate::http::metrics::Endpoint;
 use crate::http::request::ApiRequest;
@@ -22,7 +23,7 @@ pub(crate) fn answer(
     request: Request<Incoming>,
     peer: Peer,
 ) -> impl Future<Output = Response<Body>> + Send + use<> {
-    let (api_request, unanswered) = begin(request, peer);
+    let (api_request, unanswered) = begin(request, peer, Port::Public);
     let (handle, over_budget): (_, OverBudgetAnswer) = match api_request.path() {
         path if v1::is_native(path) => (v1::handle as Handle, v1::over_budget),
         path if docs::is_docs(&api_request.head.method, path) => (docs::handle, v1::over_budget),

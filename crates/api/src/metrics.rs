@@ -22,7 +22,7 @@ static IN_FLIGHT: LazyLock<IntGaugeVec> = LazyLock::new(|| {
 
 /// The metrics that are read for each scrape. Takes a few seconds at most, also while Redis does not answer.
 pub(crate) async fn scraped(app: &App, headers: &ByteBudget) -> Vec<MetricFamily> {
-    let answers = app.exchange.unread.used() + app.unread_by_admins.used();
+    let answers = app.exchange.unread.used() + app.exchange.unread_by_operators.used();
     for (what, used) in [
         ("header", headers.used()),
         ("body", app.job_body.budget.used()),

@@ -192,6 +192,7 @@ async fn execute_on_keys(client: &Client, command: KeyCommand) -> Executed {
                 namespace: None,
                 pool: None,
                 expires_at,
+                secret: None,
             };
             let created = client.create_key(&key).await?;
             let id = &created.key.id;

@@ -71,7 +71,7 @@ pub use open_files::{OPEN_FILES_OF_A_PROCESS, OpenFileBudget, OpenFileLimitError
 pub use own_runtime::new_runtime;
 pub use pid_file::{PidFile, PidFileError};
 pub use run_to_end::run_to_end;
-pub use same_origin::cross_site_reason;
+pub use same_origin::{cross_site_reason, cross_site_refusal};
 pub use serving_threads::{OPEN_FILES_OF_A_THREAD, ServingThreads};
 pub use shutdown::{StopTokens, ignore_file_size_signal, stop_on_signals};
 pub use tidegate_http_pool::Resend;

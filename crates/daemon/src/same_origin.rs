@@ -29,15 +29,19 @@ pub(crate) async fn same_origin(
     if OPEN.contains(&request.uri().path()) {
         return next.run(request).await;
     }
-    match cross_site_reason(request.headers(), on_loopback) {
+    match cross_site_refusal(request.headers(), on_loopback) {
         None => next.run(request).await,
-        Some(why) => {
-            // At level debug, and without the path: a page can send thousands of these, and paths may contain
-            // tokens.
-            tracing::debug!("rejected a cross-site request: {why}");
-            (StatusCode::FORBIDDEN, format!("403 forbidden: {why}")).into_response()
-        }
+        Some(refused) => refused,
     }
+}
+
+/// The answer to a request with these headers if [`cross_site_reason`] refuses it.
+#[must_use]
+pub fn cross_site_refusal(headers: &HeaderMap, on_loopback: bool) -> Option<Response<Body>> {
+    let why = cross_site_reason(headers, on_loopback)?;
+    // At level debug, and without the path: a page can send thousands of these, and paths may contain tokens.
+    tracing::debug!("rejected a cross-site request: {why}");
+    Some((StatusCode::FORBIDDEN, format!("403 forbidden: {why}")).into_response())
 }
 
 /// Why a request with these headers is refused, since a page of another site may have made a browser send it; `None` if

@@ -38,10 +38,11 @@ async fn tokens_keys_and_limits_require_an_account_and_other_routes_do_not() {
         ("POST", "/token/ns/t/limit", 400),
         ("PUT", "/token/ns/t/limit", 400),
         ("DELETE", "/token/ns/t/limit", 200),
-        ("GET", "/keys", 200),
-        ("POST", "/keys", 400),
-        ("GET", "/keys/000000000000", 404),
-        ("DELETE", "/keys/000000000000", 404),
+        ("GET", "/v1/*/keys", 200),
+        ("POST", "/v1/*/keys", 400),
+        ("DELETE", "/v1/*/keys/000000000000", 404),
+        ("GET", "/v1/ns/queues", 200),
+        ("GET", "/v1/nowhere/else", 404),
         ("POST", "/accesslog?status=disable", 200),
     ] {
         // A failed login delays the next.

@@ -12,7 +12,6 @@ mod accounts;
 mod ack;
 mod admin;
 mod admin_views;
-mod api_keys;
 mod attributes;
 mod bulk;
 mod concurrent_requests;

@@ -65,8 +65,8 @@ async fn keys_attributes_payloads_and_errors_are_only_text() {
     let set = fixture.client.call("PUT", "/relays/attack", &relay);
     set.await.expect(201);
     plant_names(&fixture).await;
-    let key = json!({"namespace": "*", "scopes": ["read"], "description": ATTACKS.concat()});
-    let http = reqwest::Client::new().post(format!("{}/keys", fixture.base()));
+    let key = json!({"scopes": ["read"], "description": ATTACKS.concat()});
+    let http = reqwest::Client::new().post(format!("{}/v1/*/keys", fixture.base()));
     let created = http.body(key.to_string()).send().await.unwrap();
     assert_eq!(created.status(), 201);
     let queue = fixture.queue();

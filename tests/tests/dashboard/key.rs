@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_core::v1::values::Timestamp;
 use tidegate_testkit::{NativeClient, eventually};
 
 use crate::browser::{Browser, walk};
@@ -23,7 +24,7 @@ async fn fill_in(browser: &Browser, fields: &[(&str, &str)], scopes: &[&str]) {
 
 /// The key with this description, as the admin port lists it.
 async fn listed(fixture: &DashboardFixture, description: &str) -> Option<Value> {
-    let url = format!("{}/keys?limit=1000", fixture.base());
+    let url = format!("{}/v1/*/keys?limit=1000", fixture.base());
     let all = reqwest::get(url).await.unwrap().text().await.unwrap();
     let all: Value = serde_json::from_str(&all).unwrap();
     let mut keys = all["items"].as_array().unwrap().iter();
@@ -54,8 +55,11 @@ async fn a_key_is_created_and_its_secret_is_shown_once() {
         assert_eq!(reserve.status, 403);
         let key = listed(&fixture, &description).await.unwrap();
         assert_eq!(key["scopes"], json!(["publish", "read"]));
-        let days = |name: &str| key[name].as_u64().unwrap() / 86_400_000;
-        assert_eq!(days("expires_at_ms") - days("created_at_ms"), 90);
+        let days = |name: &str| {
+            let time: Timestamp = key[name].as_str().unwrap().parse().unwrap();
+            time.as_ms() / 86_400_000
+        };
+        assert_eq!(days("expires_at") - days("created_at"), 90);
         browser.press("Back to the keys").await;
         browser.shows(&description).await;
         for page in ["/ui/keys", "/ui"] {

@@ -81,7 +81,7 @@ async fn the_running_jobs_of_a_queue_are_limited() {
         browser.shows("Its queue has 1 of 1 jobs running").await;
         browser.fill("max_running", "0").await;
         browser.press("Set the limit").await;
-        browser.shows("max_running should be from 1").await;
+        browser.shows("max_running must be at least 1").await;
         browser.open_page(&fixture.queue()).await;
         browser.fill("max_running", "").await;
         browser.press("Set the limit").await;

@@ -289,10 +289,9 @@ impl InstalledDeployment {
                 .unwrap();
             assert!(!user.split_whitespace().any(|id| id == "0"), "{user}");
         }
-        let body =
-            json!({"namespace": "shop", "scopes": ["publish", "consume"], "description": "a test"});
+        let body = json!({"scopes": ["publish", "consume"], "description": "a test"});
         let mut http = RawHttp::connect(([127, 0, 0, 1], ports.admin).into()).await;
-        http.request("POST", "/keys", &[], body.to_string().as_bytes())
+        http.request("POST", "/v1/shop/keys", &[], body.to_string().as_bytes())
             .await;
         let created = http.answer().await.unwrap().expect(201).json();
         Self {

@@ -28,7 +28,7 @@ pub(crate) async fn ask(
 
 /// How many lanes of a queue are open, and how many are used.
 pub(crate) async fn lanes(api: &Daemon, queue: &QueueClient) -> (u64, u64) {
-    let path = format!("/lanes/{}/{}", queue.namespace(), queue.name());
+    let path = format!("/v1/{}/queues/{}/lanes", queue.namespace(), queue.name());
     let (status, said) = ask(api, "GET", &path, "").await;
     assert_eq!(status, 200, "{said}");
     let count = |name: &str| said[name].as_u64().unwrap();

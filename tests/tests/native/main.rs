@@ -19,6 +19,8 @@ mod leases;
 mod list_shares;
 mod many_names;
 mod namespace_limits;
+mod operator;
+mod operator_keys;
 mod queues;
 mod races;
 mod readme;

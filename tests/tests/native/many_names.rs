@@ -113,7 +113,7 @@ async fn queues_of_another_namespace_cost_little() {
 async fn a_queue_with_several_lanes_is_listed_once() {
     let stack = Stack::builder().pumps(0).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
-    let lanes = format!("{}/lanes/shop/wide", stack.api(0).admin_url());
+    let lanes = format!("{}/v1/shop/queues/wide/lanes", stack.api(0).admin_url());
     let set = reqwest::Client::new().put(lanes).body(r#"{"open":8}"#);
     set.send().await.unwrap().error_for_status().unwrap();
     for _ in 0..40 {

@@ -1,7 +1,7 @@
-//! The routes of the admin port.
+//! Policies at the admin port.
 
 use serde_json::{Value, json};
-use tidegate_testkit::{Stack, connect_to_redis, eventually};
+use tidegate_testkit::{QueueClient, Stack, connect_to_redis, eventually};
 
 use crate::fixture::{PATIENCE, admin, policy, read_now};
 
@@ -60,18 +60,21 @@ async fn a_policy_is_shown_replaced_changed_and_removed() {
         .try_policy(api, "PUT", r#"{"paused":true}"#, None)
         .await;
     assert_eq!(put.unwrap().expect(200).json()["closed"], json!(false));
-    let listed = admin(other, "GET", "/policies").await.expect(200).json();
+    let listed = admin(other, "GET", "/v1/*/policies")
+        .await
+        .expect(200)
+        .json();
     assert_eq!(listed["items"][0]["queue"], json!("q"));
     assert_eq!(listed["items"][0]["policy"]["paused"], json!(true));
     assert_eq!(listed["next"], Value::Null);
     let deleted = queue
-        .try_policy(other, "DELETE", "", None)
+        .try_policy(other, "PUT", "{}", None)
         .await
         .unwrap()
         .expect(200);
     assert_eq!(deleted.json(), defaults());
     assert_eq!(deleted.header("etag"), Some("\"0\""));
-    let listed = admin(api, "GET", "/policies").await.expect(200);
+    let listed = admin(api, "GET", "/v1/*/policies").await.expect(200);
     assert_eq!(listed.json(), json!({"items": [], "next": null}));
     // A queue with a policy only is no queue.
     queue.patch_policy(api, r#"{"max_jobs":7}"#).await;
@@ -94,7 +97,7 @@ async fn a_change_with_an_outdated_etag_is_refused() {
     for (method, body) in [
         ("PUT", r#"{"max_jobs":2}"#),
         ("PATCH", r#"{"closed":true}"#),
-        ("DELETE", ""),
+        ("PUT", "{}"),
     ] {
         for outdated in [&none[..], "\"1.00000000\""] {
             let refused = set(method, body, outdated).await.expect(412);
@@ -108,8 +111,8 @@ async fn a_change_with_an_outdated_etag_is_refused() {
     let second = set("PATCH", r#"{"closed":true}"#, &first).await.expect(200);
     let second = second.header("etag").unwrap();
     assert_ne!(second, first);
-    set("DELETE", "", second).await.expect(200);
-    set("DELETE", "", "*").await.expect(200);
+    set("PUT", "{}", second).await.expect(200);
+    set("PUT", "{}", "*").await.expect(200);
     stack.finish().await;
 }
 
@@ -150,25 +153,20 @@ async fn an_invalid_request_is_refused_with_the_reason_and_changes_nothing() {
     let queue = stack.queue("q").await;
     queue.patch_policy(api, r#"{"max_jobs":5}"#).await;
     let before = policy(api, &queue).await;
-    let long = format!(r#"{{"max_jobs":7,"closed":{}true}}"#, " ".repeat(5000));
     for (body, reason) in [
         ("", "JSON object"),
         ("[1]", "JSON object"),
-        (&long, "JSON object"),
         (r#"{"max_job":1}"#, "unknown field"),
         (r#"{"max_jobs":0}"#, "max_jobs must be at least 1"),
         (r#"{"max_jobs":1000000000001}"#, "max_jobs should be from 1"),
         (
             r#"{"max_jobs":99999999999999999999}"#,
-            "invalid_body: max_jobs: invalid type",
+            "invalid type: floating point",
         ),
         (r#"{"lease":"86400001ms"}"#, "a lease must be from 100 ms"),
         (r#"{"lease_ms":60000}"#, "unknown field `lease_ms`"),
-        (r#"{"closed":"yes"}"#, "invalid_body: closed: invalid type"),
-        (
-            r#"{"paused_until":"soon"}"#,
-            "invalid_parameter: paused_until: ",
-        ),
+        (r#"{"closed":"yes"}"#, "invalid type: string"),
+        (r#"{"paused_until":"soon"}"#, r#""field":"paused_until""#),
         (
             r#"{"paused":false,"paused_until":1795263000000}"#,
             "paused is false",
@@ -180,19 +178,19 @@ async fn an_invalid_request_is_refused_with_the_reason_and_changes_nothing() {
                 .await
                 .unwrap()
                 .expect(400);
-            let error = answer.json()["error"].as_str().unwrap().to_owned();
+            let error = answer.text();
             assert!(error.contains(reason), "{method} {body}: {error}");
         }
     }
     assert_eq!(policy(api, &queue).await, before);
     let long = "q".repeat(256);
     for (path, status) in [
-        ("/policies/n/q?pool=nowhere".to_owned(), 400),
-        ("/policies?pool=nowhere".to_owned(), 400),
-        ("/policies?after=nothing".to_owned(), 400),
-        ("/policies/n/a.b".to_owned(), 400),
-        (format!("/policies/n/{long}"), 400),
-        ("/policies/n".to_owned(), 404),
+        ("/v1/n/queues/q/policy?pool=nowhere".to_owned(), 400),
+        ("/v1/*/policies?pool=nowhere".to_owned(), 400),
+        ("/v1/*/policies?cursor=nothing".to_owned(), 400),
+        ("/v1/n/queues/a.b/policy".to_owned(), 400),
+        ("/v1/*/queues/q/policy".to_owned(), 400),
+        (format!("/v1/n/queues/{long}/policy"), 400),
     ] {
         admin(api, "GET", &path).await.expect(status);
     }
@@ -209,19 +207,24 @@ async fn policies_are_listed_in_pages() {
         one.patch_policy(api, &format!(r#"{{"max_jobs":{}}}"#, number + 1))
             .await;
     }
-    let first = admin(api, "GET", "/policies").await.expect(200).json();
+    let other = QueueClient::with_new_token(api, "default", "other", "q").await;
+    other.patch_policy(api, r#"{"max_jobs":9}"#).await;
+    let path = format!("/v1/{}/policies?limit=500", queue.namespace());
+    let first = admin(api, "GET", &path).await.expect(200).json();
     let items = first["items"].as_array().unwrap();
     assert_eq!(items.len(), 500);
     assert_eq!(items[0]["policy"]["max_jobs"], json!(1));
     let next = first["next"].as_str().unwrap();
     assert_eq!(next, format!("{}/q499", queue.namespace()));
-    let second = admin(api, "GET", &format!("/policies?after={next}"))
+    let second = admin(api, "GET", &format!("{path}&cursor={next}"))
         .await
         .expect(200)
         .json();
     assert_eq!(second["items"].as_array().unwrap().len(), 1);
     assert_eq!(second["items"][0]["queue"], json!("q500"));
     assert_eq!(second["next"], Value::Null);
+    let all = admin(api, "GET", "/v1/*/policies?limit=1000").await.json();
+    assert_eq!(all["items"].as_array().unwrap().len(), 502);
     stack.finish().await;
 }
 
@@ -251,7 +254,7 @@ async fn a_damaged_policy_is_logged_once_and_can_be_replaced() {
             .expect(409);
         assert!(refused.text().contains("damaged"), "{refused}");
     }
-    let listed = admin(api, "GET", "/policies").await.json();
+    let listed = admin(api, "GET", "/v1/*/policies").await.json();
     let of_queue = listed["items"].as_array().unwrap().iter();
     let of_queue: Vec<&Value> = of_queue.filter(|item| item["queue"] == "q").collect();
     assert_eq!(of_queue[0]["unreadable"], json!("damaged"));

@@ -26,7 +26,7 @@ pub(crate) async fn policy(api: &Daemon, queue: &QueueClient) -> (serde_json::Va
 
 /// Makes an API read the policies now: a list is always current.
 pub(crate) async fn read_now(api: &Daemon) {
-    admin(api, "GET", "/policies").await.expect(200);
+    admin(api, "GET", "/v1/*/policies").await.expect(200);
 }
 
 /// A consumer that waits for a job; returns it, and when it arrived.

@@ -155,7 +155,7 @@ async fn a_bulk_is_stored_as_a_whole_and_a_replacement_needs_no_room() {
     queue.publish("x").send().await.unwrap().expect(201);
     queue.publish("x").send().await.unwrap().expect(429);
     queue
-        .try_policy(stack.api(0), "DELETE", "", None)
+        .try_policy(stack.api(0), "PUT", "{}", None)
         .await
         .unwrap()
         .expect(200);

@@ -219,7 +219,7 @@ async fn the_lanes_of_a_queue_share_the_limit_of_running_jobs() {
     let queue = stack.queue("q").await;
     queue.set_lanes(stack.api(0), 4).await;
     // The admin port reads the table that the API uses.
-    let path = format!("/lanes/{}/{}", queue.namespace(), queue.name());
+    let path = format!("/v1/{}/queues/{}/lanes", queue.namespace(), queue.name());
     eventually("the lanes are known", EFFECTIVE_WITHIN, async || {
         let lanes = admin(stack.api(1), "GET", &path).await.expect(200).json();
         match lanes["used"].as_u64() {

@@ -25,7 +25,7 @@ async fn the_last_known_policies_stay_in_effect_without_redis_and_after_its_rest
     tokio::time::sleep(Duration::from_millis(2500)).await;
     closed.publish("x").send().await.unwrap().expect(400);
     let failed = queue.try_policy(stack.api(0), "PATCH", "{}", None).await;
-    failed.unwrap().expect(500);
+    failed.unwrap().expect(503);
     // A pause needs no Redis.
     queue.consume().job().await.ok_or(()).unwrap_err();
     tokio::task::block_in_place(|| stack.redis.restart()).unwrap();
@@ -76,7 +76,7 @@ async fn a_table_of_another_type_stops_no_job_and_no_policy_in_effect() {
         .exec(&mut connection)
         .unwrap();
     let failed = queue.try_policy(stack.api(0), "PUT", "{}", None).await;
-    failed.unwrap().expect(500);
+    failed.unwrap().expect(503);
     eventually("a failed read", PATIENCE, async || {
         match stack.api(0).metric("tidegate_storage_failures_total").await {
             failures if failures >= 3.0 => Ok(()),

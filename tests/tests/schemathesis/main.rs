@@ -16,8 +16,7 @@ mod environment;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
-use tidegate_testkit::{Daemon, RawHttp, Stack, print_figure, seed};
+use tidegate_testkit::{Daemon, NativeClient, Stack, print_figure, seed};
 
 use environment::Environment;
 
@@ -83,12 +82,7 @@ async fn generated_requests_are_answered_as_documented() {
 /// Creates a key with all rights in all namespaces.
 async fn create_key(api: &Daemon) -> String {
     let scopes = ["publish", "consume", "read", "admin"];
-    let body = json!({"namespace": "*", "scopes": scopes, "description": "generated requests"});
-    let mut http = RawHttp::connect(api.admin()).await;
-    http.request("POST", "/keys", &[], body.to_string().as_bytes())
-        .await;
-    let created = http.answer().await.unwrap().expect(201).json();
-    created["secret"].as_str().unwrap().to_owned()
+    NativeClient::operator(api, "*").new_key(&scopes).await
 }
 
 struct SchemathesisRun<'a> {

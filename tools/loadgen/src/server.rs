@@ -157,7 +157,7 @@ impl TargetServer {
         let mut connection = HttpConnection::open(address, 0).await?;
         let body = format!(r#"{{"open":{open}}}"#);
         let request = format!(
-            "PUT /lanes/{}/{queue} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
+            "PUT /v1/{}/queues/{queue}/lanes HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
             self.namespace,
             body.len()
         );
@@ -199,10 +199,8 @@ async fn create_credential(
             String::new(),
         ),
         Wire::Native => (
-            "/keys".to_owned(),
-            format!(
-                r#"{{"namespace":"{namespace}","scopes":["publish","consume","read","admin"],"description":"load"}}"#
-            ),
+            format!("/v1/{namespace}/keys"),
+            r#"{"scopes":["publish","consume","read","admin"],"description":"load"}"#.to_owned(),
         ),
     };
     let request = format!(

@@ -21,9 +21,10 @@ pub fn make_credentials(admin_port: u16) -> Result<(), String> {
 
 fn make_key(admin_port: u16) -> Result<(), String> {
     let body = format!(
-        r#"{{"secret":"{KEY}","namespace":"{NAMESPACE}","scopes":["publish","consume","read","admin"],"description":"development"}}"#
+        r#"{{"secret":"{KEY}","scopes":["publish","consume","read","admin"],"description":"development"}}"#
     );
-    match http::request("POST", admin_port, "/keys", &body)? {
+    let path = format!("/v1/{NAMESPACE}/keys");
+    match http::request("POST", admin_port, &path, &body)? {
         (201 | 409, _) => Ok(()),
         (status, answer) => Err(format!(
             "failed to create an API key: the API answered {status} {answer}"

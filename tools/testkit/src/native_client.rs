@@ -31,13 +31,28 @@ impl NativeClient {
     /// # Panics
     /// If the key is not created.
     pub async fn with_scopes(api: &Daemon, namespace: &str, scopes: &[&str]) -> Self {
-        let body = json!({"namespace": namespace, "scopes": scopes, "description": "a test"});
-        let mut http = RawHttp::connect(api.admin()).await;
-        http.request("POST", "/keys", &[], body.to_string().as_bytes())
-            .await;
-        let created = http.answer().await.expect("an answer").expect(201).json();
-        let key = created["secret"].as_str().expect("a secret");
-        Self::with_key(api, namespace, key)
+        let operator = Self::operator(api, namespace);
+        Self::with_key(api, namespace, &operator.new_key(scopes).await)
+    }
+
+    /// An operator at the admin port; `*` stands for all namespaces.
+    #[must_use]
+    pub fn operator(api: &Daemon, namespace: &str) -> Self {
+        Self {
+            address: api.admin(),
+            namespace: namespace.to_owned(),
+            key: String::new(),
+        }
+    }
+
+    /// Creates an API key for the namespaces of this client, and returns its secret.
+    ///
+    /// # Panics
+    /// If the key is not created.
+    pub async fn new_key(&self, scopes: &[&str]) -> String {
+        let body = json!({"scopes": scopes, "description": "a test"});
+        let created = self.call("POST", "/keys", &body).await.expect(201).json();
+        created["secret"].as_str().expect("a secret").to_owned()
     }
 
     /// A client with this credential: an API key, or a token of the lmstfy wire.

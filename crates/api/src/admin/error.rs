@@ -5,13 +5,10 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate_core::InvalidName;
-use tidegate_core::v1::problem::InvalidRequest;
-use tidegate_engine::PolicyChangeError;
-use tidegate_engine::{CreateKeyError, EngineError};
-use tidegate_store::{NamespaceFull, StoreError};
+use tidegate_engine::EngineError;
+use tidegate_store::StoreError;
 
 use super::limiter::LimitBody;
-use crate::http::etag::NotAnETag;
 use crate::http::json;
 
 const NO_LIMIT: &str = "the read and write of limiter can't be <= 0 at the same time";
@@ -37,72 +34,9 @@ pub(super) enum AdminError {
     /// The token or the request names a pool that is not configured.
     #[error("the pool was not exists")]
     PoolNotFound,
-    /// The same, for a request about lanes or a policy.
-    #[error("there is no such pool")]
-    NoSuchPool,
-    /// The name of the namespace or queue is invalid, in a request about lanes or a policy.
-    #[error("{0}")]
-    QueueName(InvalidName),
-    /// The body is not an object of the fields of an API key.
-    #[error(
-        "the body should be an object with namespace, scopes and description, and optionally pool, expires_at_ms and secret: {0}"
-    )]
-    NotAKey(String),
-    /// A scope of the new API key is unknown.
-    #[error("unknown scope {0:?}: use publish, consume, read, admin")]
-    UnknownScope(String),
-    /// The namespace of the new API key is neither `*` nor a valid name.
-    #[error("namespace should be * or a name: {0}")]
-    KeyNamespace(InvalidName),
-    /// Another property of the new API key is invalid.
-    #[error("{0}")]
-    KeyRefused(CreateKeyError),
-    /// There is an API key with the id of the chosen one.
-    #[error("there is a key with this id")]
-    KeyExists,
-    /// No API key has this id.
-    #[error("there is no such key")]
-    KeyNotFound,
-    /// `cursor` or `limit` of a list is invalid.
-    #[error("{0}")]
-    BadPage(&'static str),
-    /// The body of a policy did not arrive, or is too long.
-    #[error("the body should be a JSON object with fields of a policy")]
-    NotAPolicy,
-    /// The body is no policy.
-    #[error("{0}")]
-    InvalidPolicy(InvalidRequest),
     /// The body has no reports about relays.
     #[error("the body should be an object with process and items: the reports about relays")]
     NotReports,
-    /// `If-Match` has no ETag of a policy, or several.
-    #[error("If-Match should be the ETag of a policy, in quotes, or *")]
-    NotAnETag,
-    /// The policy does not have the ETag of `If-Match`, or other clients change it all the time.
-    #[error(
-        "version_mismatch: the policy has been changed, nothing was set; read it and its ETag again"
-    )]
-    PolicyChanged,
-    /// The stored policy is damaged, or of a later release.
-    #[error(
-        "the stored policy cannot be read, the defaults apply: replace it with PUT, or DELETE it; stored is {text:?}"
-    )]
-    PolicyUnreadable {
-        /// The stored text.
-        text: String,
-    },
-    /// The body is not an object with an integer `open`.
-    #[error("the body should be an object with an integer open")]
-    NotANumberOfLanes,
-    /// The number of lanes is 0 or above the maximum.
-    #[error("open should be from 1 to {lanes_max}")]
-    LanesOutOfRange {
-        /// The most lanes of a queue.
-        lanes_max: u16,
-    },
-    /// The namespace has as many policies or API keys as it may.
-    #[error("{0}")]
-    NamespaceFull(NamespaceFull),
     /// The body is not an object of the integers of a limit.
     #[error("the body should be an object with integers read, write and interval")]
     NotALimit,
@@ -154,38 +88,10 @@ struct Text<'a> {
     limiter: Option<&'a LimitBody>,
 }
 
-impl From<NotAnETag> for AdminError {
-    fn from(_: NotAnETag) -> Self {
-        Self::NotAnETag
-    }
-}
-
-impl From<InvalidRequest> for AdminError {
-    fn from(invalid: InvalidRequest) -> Self {
-        Self::InvalidPolicy(invalid)
-    }
-}
-
-impl From<PolicyChangeError<InvalidRequest>> for AdminError {
-    fn from(error: PolicyChangeError<InvalidRequest>) -> Self {
-        match error {
-            PolicyChangeError::VersionMismatch => Self::PolicyChanged,
-            PolicyChangeError::Unreadable { text } => Self::PolicyUnreadable { text },
-            PolicyChangeError::Rejected(invalid) => invalid.into(),
-            PolicyChangeError::Store(error) => error.into(),
-        }
-    }
-}
-
 impl AdminError {
     const fn status(&self) -> StatusCode {
         match self {
-            Self::PolicyChanged => StatusCode::PRECONDITION_FAILED,
-            Self::PolicyUnreadable { .. } | Self::KeyExists | Self::NamespaceFull(_) => {
-                StatusCode::CONFLICT
-            }
             Self::Internal | Self::LimitExists { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::KeyNotFound => StatusCode::NOT_FOUND,
             Self::AnswersFull => StatusCode::SERVICE_UNAVAILABLE,
             Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
             _ => StatusCode::BAD_REQUEST,
@@ -232,22 +138,11 @@ impl From<StoreError> for AdminError {
     }
 }
 
-impl From<CreateKeyError> for AdminError {
-    fn from(error: CreateKeyError) -> Self {
-        match error {
-            CreateKeyError::Failed(error) => error.into(),
-            CreateKeyError::AlreadyExists => Self::KeyExists,
-            refused => Self::KeyRefused(refused),
-        }
-    }
-}
-
 /// The other errors of the engine are about publishes and consumes, which the admin port does not have.
 impl From<EngineError> for AdminError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::StorageFull => Self::StorageFull,
-            EngineError::NamespaceFull(full) => Self::NamespaceFull(full),
             _ => Self::Internal,
         }
     }

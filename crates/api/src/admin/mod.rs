@@ -1,20 +1,17 @@
-//! The routes of the admin port: tokens, API keys, rate limits, lanes, policies, relays, the access log, metrics and information
-//! for operators.
+//! The routes of the admin port: `/v1` for operators, tokens and rate limits as lmstfy has them, the dashboard, the relays for
+//! `tidegate-relayd`, the access log, metrics and information for operators.
 //! Without accounts no credentials are required, so the port must be on a private address.
 
 mod access_log;
 mod error;
 mod info;
-mod keys;
-mod lanes;
 mod limiter;
 mod limits;
-mod policies;
+mod native;
 mod profiles;
-mod queue_path;
 mod relays;
 mod router;
 mod tokens;
 mod views;
 
-pub(crate) use router::router;
+pub(crate) use native::handler;

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use serde::Serialize;
-use tidegate_core::v1::relay::{RelayConfig, RelayReports};
+use tidegate_core::v1::relay::{DamagedRelay, RelayReports, StoredRelayConfig, StoredRelays};
 use tidegate_store::{NewRelayReport, TableRevision};
 
 use super::error::AdminError;
@@ -21,29 +20,6 @@ use crate::relay_table::ReadRelay;
 
 /// More than the reports that `tidegate-relayd` sends in a request have.
 const REPORTS_BYTES_MAX: usize = 1 << 20;
-
-#[derive(Serialize)]
-struct AdminRelayList {
-    items: Vec<AdminRelayItem>,
-    /// Relays that cannot be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    damaged: Vec<DamagedRelay>,
-}
-
-#[derive(Serialize)]
-struct AdminRelayItem {
-    namespace: String,
-    name: String,
-    revision: String,
-    config: RelayConfig,
-}
-
-#[derive(Serialize)]
-struct DamagedRelay {
-    namespace: String,
-    name: String,
-    problem: String,
-}
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -62,10 +38,10 @@ pub(super) async fn list(
     let rows = relays.all().await?;
     let (mut items, mut damaged) = (Vec::new(), Vec::new());
     for (key, stored) in rows.by_key {
-        let (namespace, name) = (key.namespace.to_string(), key.name);
+        let (namespace, name) = (key.namespace, key.name);
         let read = ReadRelay::from(&stored);
         match read.config {
-            Ok(config) => items.push(AdminRelayItem {
+            Ok(config) => items.push(StoredRelayConfig {
                 namespace,
                 name,
                 revision: read.revision.unwrap_or_default().to_string(),
@@ -78,7 +54,7 @@ pub(super) async fn list(
             }),
         }
     }
-    let mut response = json::answer(StatusCode::OK, &AdminRelayList { items, damaged });
+    let mut response = json::answer(StatusCode::OK, &StoredRelays { items, damaged });
     add_headers(response.headers_mut(), rows.last);
     Ok(response)
 }

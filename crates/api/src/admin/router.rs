@@ -1,4 +1,4 @@
-//! All routes of the admin port.
+//! The routes of the admin port besides `/v1`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tidegate_daemon::metrics::Metrics;
 use ulid::Ulid;
 
 use super::error::AdminError;
-use super::{access_log, info, keys, lanes, limits, policies, profiles, relays, tokens, views};
+use super::{access_log, info, limits, profiles, relays, tokens, views};
 use crate::accounts::{Accounts, require_account, require_admin};
 use crate::app::App;
 use crate::dashboard;
@@ -22,8 +22,8 @@ use crate::http::unread;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The routes of the admin port at `address`, including metrics.
-pub(crate) fn router(
+/// The routes of the admin port at `address` besides `/v1`, including metrics.
+pub(super) fn router(
     address: SocketAddr,
     app: Arc<App>,
     accounts: Accounts,
@@ -33,11 +33,6 @@ pub(crate) fn router(
         .post(limits::create)
         .put(limits::set)
         .delete(limits::delete);
-    let lanes_of_queue = get(lanes::show).put(lanes::set).delete(lanes::delete);
-    let policy_of_queue = get(policies::show)
-        .put(policies::set)
-        .patch(policies::patch)
-        .delete(policies::delete);
     let guard = from_fn_with_state(accounts, require_account);
     let readiness = app.exchange.readiness.clone();
     // The routes above `route_layer` require credentials of an admin if there are accounts; those below it never do.
@@ -46,12 +41,6 @@ pub(crate) fn router(
         .route("/token/{namespace}/{token}", delete(tokens::delete))
         .route("/token/{namespace}/{token}/limit", limit)
         .route("/limits", get(limits::list))
-        .route("/keys", get(keys::list).post(keys::create))
-        .route("/keys/{id}", get(keys::show).delete(keys::delete))
-        .route("/lanes", get(lanes::list))
-        .route("/lanes/{namespace}/{queue}", lanes_of_queue)
-        .route("/policies", get(policies::list))
-        .route("/policies/{namespace}/{queue}", policy_of_queue)
         .route("/relays", get(relays::list))
         .route("/relays/reports", put(relays::report))
         .route("/accesslog", post(access_log::set))
@@ -78,11 +67,11 @@ pub(crate) fn router(
 async fn count_unread(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let response = next.run(request).await;
-    let counted = unread::counted(response, &app.unread_by_admins, !is_read);
+    let counted = unread::counted(response, &app.exchange.unread_by_operators, !is_read);
     counted.unwrap_or_else(|_| AdminError::AnswersFull.into_response())
 }
 
-async fn with_request_id(mut response: Response) -> Response {
+pub(super) async fn with_request_id(mut response: Response) -> Response {
     if let Ok(id) = HeaderValue::from_str(&Ulid::generate().to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }

@@ -10,12 +10,23 @@ use tidegate_daemon::traces::TraceParent;
 use tidegate_engine::Pool;
 use ulid::Ulid;
 
+/// The port at which a request arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// A port for clients, who send an API key or a token.
+    Public,
+    /// The admin port, where accounts are checked: the client is an operator.
+    Admin,
+}
+
 /// Set while names and token are checked, read after the request is answered. Only the first value of each is kept.
 /// Shared through an `Arc`, as a long poll keeps it for minutes.
 #[derive(Debug)]
 pub(crate) struct RequestContext {
     /// The id of the request: in its answer, in problem documents and in the access log.
     pub(crate) id: Ulid,
+    /// The port.
+    pub(crate) port: Port,
     /// The pool; unset if the request names none that is configured, or was rejected before.
     pub(crate) pool: OnceLock<Arc<Pool>>,
     /// The namespace; unset unless a valid token for it was presented.
@@ -26,9 +37,10 @@ pub(crate) struct RequestContext {
 
 impl RequestContext {
     /// The context of a request that has just arrived.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(port: Port) -> Self {
         Self {
             id: Ulid::generate(),
+            port,
             pool: OnceLock::new(),
             namespace: OnceLock::new(),
             trace: OnceLock::new(),

@@ -17,7 +17,7 @@ use tidegate_daemon::{ByteBudget, Peer, Readiness, logs};
 
 use super::access_log::{AccessLine, ResponseInfo};
 use super::body::{self, Lender, UnreadBody};
-use super::context::RequestContext;
+use super::context::{Port, RequestContext};
 use super::metrics::{Endpoint, HttpMetrics};
 use super::request::ApiRequest;
 use super::unread;
@@ -40,6 +40,18 @@ pub(crate) struct Exchange {
     pub(crate) readiness: Readiness,
     /// The memory for answers that clients have not read yet (`requests.unread_bytes_max`).
     pub(crate) unread: ByteBudget,
+    /// The same for the admin port, so that clients of the other ports do not lock operators out.
+    pub(crate) unread_by_operators: ByteBudget,
+}
+
+impl Exchange {
+    /// The memory for answers to clients of this port that they have not read yet.
+    pub(crate) const fn unread_at(&self, port: Port) -> &ByteBudget {
+        match port {
+            Port::Public => &self.unread,
+            Port::Admin => &self.unread_by_operators,
+        }
+    }
 }
 
 /// The 503 of a front door, by the id of the request: the budget has no room for the answer that was made.
@@ -56,15 +68,19 @@ pub(crate) struct UnansweredRequest {
     expects_continue: bool,
 }
 
-/// Splits a request of `peer` into the part that a front door gets, and the part that completes its answer.
-pub(crate) fn begin(request: Request<Incoming>, peer: Peer) -> (ApiRequest, UnansweredRequest) {
+/// Splits a request of `peer` at `port` into the part that a front door gets, and the part that completes its answer.
+pub(crate) fn begin(
+    request: Request<Incoming>,
+    peer: Peer,
+    port: Port,
+) -> (ApiRequest, UnansweredRequest) {
     let (head, incoming) = request.into_parts();
     let (body, lender) = body::lend(incoming);
     let unanswered = UnansweredRequest {
         began_at: Instant::now(),
         method: head.method.clone(),
         endpoint: Endpoint::UNMATCHED,
-        context: Arc::new(RequestContext::new()),
+        context: Arc::new(RequestContext::new(port)),
         line: AccessLine::new(&head, peer.address),
         lender,
         expects_continue: head.headers.contains_key(header::EXPECT),
@@ -94,7 +110,8 @@ impl UnansweredRequest {
         let context = Arc::clone(&self.context);
         let answering = async move {
             let is_read = matches!(self.method, Method::GET | Method::HEAD);
-            let counted = unread::counted(answering.await, &exchange.unread, !is_read);
+            let budget = exchange.unread_at(self.context.port);
+            let counted = unread::counted(answering.await, budget, !is_read);
             let mut response = counted.unwrap_or_else(|_| over_budget(self.context.id));
             if let Some(rest) = self.lender.take_unread() {
                 handle_unread_body(rest, self.expects_continue, &mut response);

@@ -2,10 +2,10 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_core::QueueKey;
 use tidegate_core::v1::publish::{
     BatchAnswer, BatchBody, BatchItemResult, JobOptions, PublishedJob,
 };
+use tidegate_core::{Durability, QueueKey};
 use tidegate_engine::{DurabilityTarget, JobsToPublish, LimitedAction, Published};
 use tidegate_store::{PUBLISH_JOBS_MAX, PublishJob};
 use tokio::task::yield_now;
@@ -130,7 +130,7 @@ async fn publish_run(
         jobs,
         replaces: None,
         atomic,
-        durability: target_of(request, &options),
+        durability: target_of(request, &options)?,
     };
     let Published { jobs, durability } = request.pool().publish(queue, publish).await?;
     let published = jobs
@@ -141,13 +141,15 @@ async fn publish_run(
 }
 
 /// The durability that satisfies all jobs of a call.
-fn target_of(request: &NativeRequest, options: &[JobOptions]) -> DurabilityTarget {
-    let targets = options
-        .iter()
-        .map(|options| durability_target(request, options));
-    let all = targets.reduce(|one, other| DurabilityTarget {
-        durability: one.durability.and(other.durability),
-        ..one
-    });
-    all.unwrap_or_else(|| durability_target(request, &JobOptions::default()))
+fn target_of(
+    request: &NativeRequest,
+    options: &[JobOptions],
+) -> Result<DurabilityTarget, NativeError> {
+    let target = durability_target(request, &JobOptions::default())?;
+    let wanted = options.iter().map(|options| options.durability);
+    let wanted = wanted.map(|durability| durability.unwrap_or(target.durability));
+    Ok(DurabilityTarget {
+        durability: wanted.reduce(Durability::and).unwrap_or(target.durability),
+        ..target
+    })
 }

@@ -19,7 +19,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let (query, filter) = request.read_filtered_list::<JobFilter>()?;
     let cursor = read_cursor(query.cursor.as_ref())?;
     let limit = usize::from(query.limit.get());
-    let share = unread::share_of_page(&request.app.exchange.unread)?;
+    let share = unread::share_of_page(request.unread())?;
     let page = request
         .pool()
         .list_jobs(&queue, &filter, cursor, limit)

@@ -1,11 +1,12 @@
-//! `/v1/NAMESPACE/keys`: creates, lists and revokes API keys, within what the key of the request allows.
+//! `/v1/NAMESPACE/keys`: creates, lists and revokes API keys. The key of a request is the bound of the keys that it
+//! manages; an operator manages all.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::v1::keys::{
-    CreateKeyBody, CreatedKey, KeyOutcome, KeyPage, KeySecret, KeyView, RevokedKey,
+    CreateKeyBody, CreatedKey, DamagedKey, KeyOutcome, KeyPage, KeySecret, KeyView, RevokedKey,
 };
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
@@ -20,28 +21,24 @@ use super::native_request::NativeRequest;
 
 pub(super) async fn create(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
-    let body: CreateKeyBody = request.read_json().await?;
-    let path = NamespaceGrant::One(request.namespace.clone());
-    let namespaces = body.namespace.unwrap_or(path);
+    let mut body: CreateKeyBody = request.read_json().await?;
+    let secret = body.secret.take();
     let own = &request.principal.grant;
-    let pool = body.pool.as_ref().map(|pool| Arc::from(pool.as_str()));
-    let grant = Grant {
-        pool: pool.unwrap_or_else(|| Arc::clone(&own.pool)),
-        namespaces,
-        scopes: body.scopes.iter().copied().collect::<Scopes>(),
-        expires_at_ms: body.expires_at.map(|end| end.as_ms()),
+    let new = requested_key(body, &request.namespaces, &own.pool);
+    if !request.is_of_operator() {
+        own.check_new_key(&new.grant).map_err(refused)?;
+    }
+    let engine = &request.app.engine;
+    let created = match secret {
+        None => engine.create_key(new).await,
+        Some(_) if !request.is_of_operator() => {
+            let detail =
+                "only an operator, on the admin port, chooses the secret of a key; leave it out";
+            return Err(InvalidRequest::of_field("secret", detail).into());
+        }
+        Some(KeySecret(text)) => engine.create_chosen_key(text, new).await,
     };
-    own.check_new_key(&grant).map_err(refused)?;
-    let new = NewApiKey {
-        grant,
-        description: body.description,
-    };
-    let created = request
-        .app
-        .engine
-        .create_key(new)
-        .await
-        .map_err(not_created)?;
+    let created = created.map_err(not_created)?;
     let answer = CreatedKey {
         outcome: KeyOutcome::Created,
         secret: KeySecret(created.text),
@@ -60,17 +57,25 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     };
     let (keys, limit) = (&request.app.engine.keys, query.limit.get());
     // The keys of other namespaces, which may be many, cost the holder of a key for one nothing.
-    let page = match &request.principal.grant.namespaces {
+    let page = match &request.namespaces {
         NamespaceGrant::All => keys.list(cursor, limit).await?,
-        NamespaceGrant::One(own) => keys.list_of(own, cursor, limit).await?,
+        NamespaceGrant::One(namespace) => keys.list_of(namespace, cursor, limit).await?,
     };
-    let shown = page.entries.iter().filter_map(|(id, entry)| match entry {
-        ApiKeyEntry::Key(key) if is_within(&request, key) => view(id, key),
-        ApiKeyEntry::Key(_) | ApiKeyEntry::Damaged(_) => None,
-    });
+    let (mut items, mut damaged) = (Vec::new(), Vec::new());
+    for (id, entry) in &page.entries {
+        match entry {
+            ApiKeyEntry::Key(key) if is_within(&request, key) => items.extend(view(id, key)),
+            ApiKeyEntry::Damaged(entry) if request.is_of_operator() => damaged.push(DamagedKey {
+                id: id.clone(),
+                problem: entry.reason.clone(),
+            }),
+            ApiKeyEntry::Key(_) | ApiKeyEntry::Damaged(_) => {}
+        }
+    }
     let next = page.next.map(|next| next.to_string().try_into());
     let answer = KeyPage {
-        items: shown.collect(),
+        items,
+        damaged,
         next: next.transpose().map_err(|_| NativeError::internal())?,
     };
     Ok(json_answer(StatusCode::OK, &answer))
@@ -83,6 +88,7 @@ pub(super) async fn revoke(request: NativeRequest) -> Result<Response<Body>, Nat
     let not_found = || NativeError::of(ProblemCode::KeyNotFound);
     match keys.get(&id).await? {
         Some(ApiKeyEntry::Key(key)) if is_within(&request, &key) => {}
+        Some(ApiKeyEntry::Damaged(_)) if request.is_of_operator() => {}
         _ => return Err(not_found()),
     }
     if !request.app.engine.delete_key(&id).await? {
@@ -95,10 +101,30 @@ pub(super) async fn revoke(request: NativeRequest) -> Result<Response<Body>, Nat
     Ok(json_answer(StatusCode::OK, &answer))
 }
 
-/// Whether a key gives access to nothing beyond the namespaces and the pool of the key of the request.
+/// The key that a request asks for. If the body names no namespaces or no pool, the key has these.
+pub(crate) fn requested_key(
+    body: CreateKeyBody,
+    namespaces: &NamespaceGrant,
+    pool: &Arc<str>,
+) -> NewApiKey {
+    let named_pool = body.pool.map(|pool| Arc::from(pool.as_str()));
+    NewApiKey {
+        grant: Grant {
+            pool: named_pool.unwrap_or_else(|| Arc::clone(pool)),
+            namespaces: body.namespace.unwrap_or_else(|| namespaces.clone()),
+            scopes: body.scopes.into_iter().collect::<Scopes>(),
+            expires_at_ms: body.expires_at.map(|end| end.as_ms()),
+        },
+        description: body.description,
+    }
+}
+
+/// Whether a key gives access to nothing beyond the namespaces and the pool of the key of the request. An operator manages the
+/// keys of all pools.
 fn is_within(request: &NativeRequest, key: &ApiKey) -> bool {
     let own = &request.principal.grant;
-    *own.pool == *key.pool && own.namespaces.includes(&key.namespaces)
+    let is_of_pool = request.is_of_operator() || *own.pool == *key.pool;
+    is_of_pool && own.namespaces.includes(&key.namespaces)
 }
 
 fn view(id: &str, key: &ApiKey) -> Option<KeyView> {
@@ -126,13 +152,11 @@ fn not_created(error: CreateKeyError) -> NativeError {
         CreateKeyError::PoolNotFound => "pool",
         CreateKeyError::NoScope => "scopes",
         CreateKeyError::Description => "description",
-        CreateKeyError::Expired { now_ms } => {
-            let now = Timestamp::saturating(now_ms);
-            let detail = format!("expires_at must be later than the clock of Redis, {now}");
-            return InvalidRequest::of_field("expires_at", detail).into();
+        CreateKeyError::Expired { .. } => "expires_at",
+        CreateKeyError::NotAKey => "secret",
+        CreateKeyError::AlreadyExists => {
+            return NativeError::of(ProblemCode::KeyExists).at("secret");
         }
-        // The native API chooses the texts of keys itself.
-        CreateKeyError::NotAKey | CreateKeyError::AlreadyExists => return NativeError::internal(),
         CreateKeyError::Failed(error) => return error.into(),
     };
     InvalidRequest::of_field(field, error.to_string()).into()

@@ -1,27 +1,25 @@
 //! A request with what all handlers need of it: names, credential, query, body.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::IgnoredAny;
 use tidegate_core::limits::ConfigurableLimits;
-use tidegate_core::v1::input::{
-    CheckedRequest, QueryPair, is_option_header, read_body, read_query,
-};
+use tidegate_core::v1::input::{CheckedRequest, QueryPair, read_body, read_query};
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
-use tidegate_core::v1::values::{JobAttributes, JobKey, JobPath, RelayNameText, ScheduleNameText};
-use tidegate_core::{KeyHash, Namespace, QueueKey, Scope};
+use tidegate_core::v1::values::{JobKey, JobPath, RelayNameText, ScheduleNameText};
+use tidegate_core::{KeyHash, Namespace, NamespaceGrant, QueueKey, Scope};
+use tidegate_daemon::ByteBudget;
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
 use tidegate_store::{JobReference, RelayKey, ScheduleKey};
 
 use super::error::NativeError;
+use super::request_head::{check_encodings, credential, decoded, is_job_header, query_pairs};
 use crate::app::App;
 use crate::http::body::{BodyReader, LentBody, ReceivedBody};
-use crate::http::context::RequestContext;
+use crate::http::context::{Port, RequestContext};
 use crate::http::off_runtime::off_runtime;
-use crate::http::query::{Plus, unescape};
 use crate::http::request::ApiRequest;
 
 /// Maximum length of a body without payloads: 1,000 leases with an error text of 1 KiB each have half of that.
@@ -38,15 +36,19 @@ pub(super) struct PathParts {
     pub(super) schedule: Option<String>,
 }
 
-/// A request of an authenticated client.
+/// The parameter by which an operator names a pool.
+const POOL: &str = "pool";
+
+/// A request of an authenticated client, or of an operator at the admin port.
 pub(super) struct NativeRequest {
     pub(super) app: Arc<App>,
-    pub(super) namespace: Namespace,
+    /// The namespace in the path, or all of them as `*`, which only lists of keys, lanes and policies take.
+    pub(super) namespaces: NamespaceGrant,
     pub(super) principal: Principal,
     pub(super) headers: HeaderMap,
     pub(super) context: Arc<RequestContext>,
     pub(super) hang_up: tidegate_daemon::DisconnectPolicy,
-    query: String,
+    query: Vec<QueryPair<'static>>,
     body: LentBody,
     parts: PathParts,
 }
@@ -100,19 +102,31 @@ impl NativeRequest {
             context,
             hang_up,
         } = api_request;
-        let namespace: Namespace = decoded(&parts.namespace)?.parse()?;
-        let credential = credential(&head.headers)?;
-        let principal = app.engine.authenticate(&credential, &namespace).await?;
+        let namespaces = NamespaceGrant::try_from(decoded(&parts.namespace)?)?;
+        let principal = match context.port {
+            Port::Public => {
+                let credential = credential(&head.headers)?;
+                Some(app.engine.authenticate(&credential, &namespaces).await?)
+            }
+            Port::Admin => None,
+        };
+        let mut query = query_pairs(head.uri.query().unwrap_or_default())?;
+        let principal = match principal {
+            Some(principal) => principal,
+            None => operator(&app, &mut query)?,
+        };
         check_encodings(&head.headers)?;
         let _ = context.pool.set(Arc::clone(&principal.pool));
-        if principal.grant.namespaces.contains(&namespace) {
+        if let NamespaceGrant::One(namespace) = &namespaces
+            && principal.grant.namespaces.contains(namespace)
+        {
             let _ = context.namespace.set(namespace.clone());
         }
         Ok(Self {
             app,
-            namespace,
+            namespaces,
             principal,
-            query: head.uri.query().unwrap_or_default().to_owned(),
+            query,
             headers: head.headers,
             context,
             hang_up,
@@ -123,7 +137,28 @@ impl NativeRequest {
 
     /// Checks that the client has this scope.
     pub(super) fn need(&self, scope: Scope) -> Result<(), NativeError> {
-        Ok(self.principal.grant.check(&self.namespace, scope)?)
+        Ok(self.principal.grant.check(&self.namespaces, scope)?)
+    }
+
+    /// The namespace in the path.
+    pub(super) fn namespace(&self) -> Result<&Namespace, NativeError> {
+        match &self.namespaces {
+            NamespaceGrant::One(namespace) => Ok(namespace),
+            NamespaceGrant::All => {
+                let detail = "`*` stands for all namespaces in lists of keys, lanes and policies only; name one";
+                Err(NativeError::new(ProblemCode::InvalidName, detail).at("namespace"))
+            }
+        }
+    }
+
+    /// Whether the client is an operator at the admin port.
+    pub(super) fn is_of_operator(&self) -> bool {
+        self.context.port == Port::Admin
+    }
+
+    /// The memory for answers that clients of this port have not read yet.
+    pub(super) fn unread(&self) -> &ByteBudget {
+        self.app.exchange.unread_at(self.context.port)
     }
 
     /// Takes a unit of the rate limit of the client: call [`Permit::keep`] when the request has succeeded.
@@ -132,7 +167,7 @@ impl NativeRequest {
         let permit = permit.await;
         if matches!(permit, Err(EngineError::RateLimited)) {
             let metrics = &self.app.exchange.metrics;
-            metrics.limited(&self.pool().name, &self.namespace, action);
+            metrics.limited(&self.pool().name, self.namespace()?, action);
         }
         Ok(permit?)
     }
@@ -150,7 +185,7 @@ impl NativeRequest {
     /// A queue of the namespace.
     pub(super) fn queue_named(&self, name: &str) -> Result<QueueKey, NativeError> {
         Ok(QueueKey {
-            namespace: self.namespace.clone(),
+            namespace: self.namespace()?.clone(),
             queue: name.parse()?,
         })
     }
@@ -193,7 +228,7 @@ impl NativeRequest {
             .parse()
             .map_err(|invalid| NativeError::from(invalid).at("relay"))?;
         Ok(RelayKey {
-            namespace: self.namespace.clone(),
+            namespace: self.namespace()?.clone(),
             name: name.into(),
         })
     }
@@ -205,41 +240,35 @@ impl NativeRequest {
             .parse()
             .map_err(|invalid| NativeError::from(invalid).at("schedule"))?;
         Ok(ScheduleKey {
-            namespace: self.namespace.clone(),
+            namespace: self.namespace()?.clone(),
             name: name.into(),
         })
     }
 
-    pub(super) fn query_pairs(&self) -> Result<Vec<QueryPair<'static>>, NativeError> {
-        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
-        pairs
-            .map(|pair| {
-                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                Ok((in_query(name)?.into(), in_query(value)?.into()))
-            })
-            .collect()
+    /// The names and values of the query, which is empty afterwards.
+    pub(super) fn take_query(&mut self) -> Vec<QueryPair<'static>> {
+        std::mem::take(&mut self.query)
     }
 
     /// The parameters of the query.
     pub(super) fn read_query<T: CheckedRequest>(&self) -> Result<T, NativeError> {
-        Ok(read_query(&self.query_pairs()?, &self.limits())?)
+        Ok(read_query(&self.query, &self.limits())?)
     }
 
     /// The parameters of a list, and of its filter.
     pub(super) fn read_filtered_list<T: CheckedRequest>(
         &self,
     ) -> Result<(ListQuery, T), NativeError> {
-        let pairs = self.query_pairs()?;
-        let (list, filter): (Vec<_>, Vec<_>) = pairs
-            .into_iter()
-            .partition(|(name, _)| ListQuery::has_parameter(name));
+        let pairs = self.query.iter().cloned();
+        let (list, filter): (Vec<_>, Vec<_>) =
+            pairs.partition(|(name, _)| ListQuery::has_parameter(name));
         let limits = self.limits();
         Ok((read_query(&list, &limits)?, read_query(&filter, &limits)?))
     }
 
     /// Fails if there is a query: the route has no parameters.
     pub(super) fn without_query(&self) -> Result<(), NativeError> {
-        match self.query_pairs()?.first() {
+        match self.query.first() {
             None => Ok(()),
             Some((name, _)) => {
                 let detail = format!("unknown parameter `{name}`: this route has none");
@@ -305,73 +334,17 @@ impl NativeRequest {
     }
 }
 
-/// Bodies are stored and parsed as they arrive, so compressed ones are refused.
-fn check_encodings(headers: &HeaderMap) -> Result<(), NativeError> {
-    for (name, allowed, code) in [
-        (
-            header::CONTENT_ENCODING,
-            "identity",
-            ProblemCode::UnsupportedContentEncoding,
-        ),
-        (
-            header::TRANSFER_ENCODING,
-            "chunked",
-            ProblemCode::UnsupportedTransferEncoding,
-        ),
-    ] {
-        let values = headers.get_all(&name).iter();
-        let mut codings = values
-            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-            .map(<[u8]>::trim_ascii);
-        let is_allowed =
-            |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(allowed.as_bytes());
-        if !codings.all(is_allowed) {
-            return Err(NativeError::of(code).at(name.as_str()));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a header has an option or an attribute of a job.
-fn is_job_header(name: &str) -> bool {
-    is_option_header(name) || name.starts_with(JobAttributes::HEADER_PREFIX)
-}
-
 /// The error for a job that does not exist.
 pub(super) fn not_found() -> NativeError {
     NativeError::of(ProblemCode::JobNotFound)
 }
 
-/// The credential in the header `Authorization`; empty if there is none.
-fn credential(headers: &HeaderMap) -> Result<Cow<'_, str>, NativeError> {
-    let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return Ok("".into());
-    };
-    let text = String::from_utf8_lossy(value.as_bytes());
-    let (scheme, credential) = text.split_once(' ').unwrap_or((&text, ""));
-    if !scheme.eq_ignore_ascii_case("Bearer") || credential.trim().is_empty() {
-        let detail = "send the API key as `Authorization: Bearer tg_…`";
-        return Err(NativeError::new(ProblemCode::KeyMissing, detail));
-    }
-    Ok(credential.trim().to_owned().into())
-}
-
-/// A segment of the path, decoded.
-fn decoded(segment: &str) -> Result<String, NativeError> {
-    let bytes = unescape(segment, Plus::IsPlus);
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    text.ok_or_else(|| {
-        let detail = "the path has an invalid percent-encoding, or is not UTF-8";
-        NativeError::new(ProblemCode::InvalidParameter, detail)
-    })
-}
-
-/// A name or value of the query, decoded.
-fn in_query(text: &str) -> Result<String, NativeError> {
-    let bytes = unescape(text, Plus::IsSpace);
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    text.ok_or_else(|| {
-        let detail = "the query has an invalid percent-encoding, or is not UTF-8";
-        NativeError::new(ProblemCode::InvalidParameter, detail)
+/// The operator, for the pool that the query names: its parameter is taken out of the query.
+fn operator(app: &App, query: &mut Vec<QueryPair<'static>>) -> Result<Principal, NativeError> {
+    let at = query.iter().position(|(name, _)| name == POOL);
+    let pool = at.map(|at| query.remove(at).1).unwrap_or_default();
+    app.engine.operator(&pool).ok_or_else(|| {
+        let detail = "there is no such pool; GET /pools lists them";
+        NativeError::new(ProblemCode::InvalidParameter, detail).at(POOL)
     })
 }

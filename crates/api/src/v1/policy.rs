@@ -1,17 +1,49 @@
-//! `/v1/NAMESPACE/queues/QUEUE/policy`: shows, replaces and changes the policy of a queue.
+//! `/v1/NAMESPACE/policies`: the queues with a stored policy. `/v1/NAMESPACE/queues/QUEUE/policy`: shows, replaces and
+//! changes the policy of a queue.
+//!
+//! A pool that moves has its own policies; its new jobs are subject to policies of the target pool.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::Policy;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
-use tidegate_core::v1::queue::PolicyChange;
+use tidegate_core::v1::queue::{ListQuery, PolicyChange, PolicyListPage, QueuePolicy};
 use tidegate_engine::{EngineError, PolicyChangeError};
 use tidegate_store::{PolicySetOutcome, TableRevision};
 
-use super::answer::json_answer;
+use super::answer::{json_answer, page_of};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::etag::{self, NotAnETag, if_match};
+use crate::http::unread;
+
+pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    let query: ListQuery = request.read_query()?;
+    let after = query.queue_cursor()?;
+    let share = unread::share_of_page(request.unread())?;
+    let table = &request.pool().policies;
+    table.read().await.map_err(EngineError::from)?;
+    let limit = usize::from(query.limit.get());
+    // One more, which tells whether the page is the last one.
+    let stored = table.list(&request.namespaces, after.as_ref(), limit + 1);
+    let stored = stored.into_iter().map(|(queue, stored)| QueuePolicy {
+        namespace: queue.namespace,
+        queue: queue.queue,
+        policy: stored.policy,
+        unreadable: stored.unreadable,
+    });
+    let (items, has_more) = page_of(stored, limit);
+    let last = items.last().filter(|_| has_more);
+    let next = last.map(|last| format!("{}/{}", last.namespace, last.queue).try_into());
+    let answer = PolicyListPage {
+        next: next.transpose().map_err(|_| NativeError::internal())?,
+        items,
+    };
+    Ok(unread::with_share(
+        json_answer(StatusCode::OK, &answer),
+        share,
+    ))
+}
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.without_query()?;

@@ -81,7 +81,7 @@ async fn with_content_type(
 pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish, NativeError> {
     let permit = request.permit(LimitedAction::Produce).await?;
     let queue = request.queue()?;
-    let options = read_options(&request)?;
+    let options = read_options(&mut request)?;
     if options.wait.is_some() {
         // The answer is a result.
         request.need(Scope::Read)?;
@@ -100,7 +100,7 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
         content_type,
     };
     let mut job = publish_job(&queue, payload, attributes, &options);
-    let target = durability_target(&request, &options);
+    let target = durability_target(&request, &options)?;
     let wait = options.wait.filter(|wait| wait.as_ms() > 0);
     let wait = wait.map(|wait| EndWait::take_room(&request, queue.clone(), wait));
     let wait = wait.transpose()?;
@@ -180,24 +180,28 @@ pub(super) fn published_job(
 }
 
 /// The durability that a publish waits for: its own, or that of its namespace.
-pub(super) fn durability_target(request: &NativeRequest, options: &JobOptions) -> DurabilityTarget {
+pub(super) fn durability_target(
+    request: &NativeRequest,
+    options: &JobOptions,
+) -> Result<DurabilityTarget, NativeError> {
     let target = request
         .app
-        .durability_target(request.pool(), &request.namespace);
-    match options.durability {
+        .durability_target(request.pool(), request.namespace()?);
+    Ok(match options.durability {
         None => target,
         Some(durability) => DurabilityTarget {
             durability,
             ..target
         },
-    }
+    })
 }
 
 /// The options in the query and in headers.
-fn read_options(request: &NativeRequest) -> Result<JobOptions, NativeError> {
+fn read_options(request: &mut NativeRequest) -> Result<JobOptions, NativeError> {
+    let query = request.take_query();
     let headers = request.headers.iter();
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let pairs = merge_option_headers(request.query_pairs()?, headers)?;
+    let pairs = merge_option_headers(query, headers)?;
     if pairs.is_empty() {
         return Ok(JobOptions::default());
     }

@@ -27,13 +27,16 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
             InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
         })?,
     };
-    let share = unread::share_of_page(&request.app.exchange.unread)?;
+    let share = unread::share_of_page(request.unread())?;
     let limit = usize::from(query.limit.get());
-    let listing = request.pool().list_queues(&request.namespace, from, limit);
+    let listing = request
+        .pool()
+        .list_queues(request.namespace()?, from, limit);
     let listing = listing.await?;
+    let namespace = request.namespace()?;
     let views = listing.queues.iter().map(|(name, stats)| {
         let queue = QueueKey {
-            namespace: request.namespace.clone(),
+            namespace: namespace.clone(),
             queue: name.clone(),
         };
         queue_view(request.pool(), &queue, *stats)

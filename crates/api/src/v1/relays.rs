@@ -24,9 +24,9 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let query: ListQuery = request.read_query()?;
     let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
-    let share = unread::share_of_page(&request.app.exchange.unread)?;
+    let share = unread::share_of_page(request.unread())?;
     let relays = &request.app.engine.relays;
-    let own = relays.of(&request.namespace).await;
+    let own = relays.of(request.namespace()?).await;
     let own = own.map_err(EngineError::from)?;
     let behind = own
         .iter()
@@ -37,8 +37,9 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     });
     let limit = usize::from(query.limit.get());
     let (mut items, others_follow) = page_of(shown, limit);
+    let namespace = request.namespace()?;
     let keys = items.iter().map(|item| RelayKey {
-        namespace: request.namespace.clone(),
+        namespace: namespace.clone(),
         name: item.name.as_str().to_owned(),
     });
     let reports = relays.reports(&keys.collect::<Vec<_>>()).await;

@@ -51,9 +51,10 @@ pub(super) async fn open(incoming: Incoming) -> Result<Box<PendingReserve>, Nati
     let body: ReserveBody = request.read_json().await?;
     let queues = queues_in_order(&request, &body)?;
     let app = Arc::clone(&request.app);
+    let namespace = request.namespace()?;
     let worker = body.worker.as_ref().map(|name| {
         let (pool, known) = (&request.pool().name, &app.engine.workers);
-        known.enter(pool, &request.namespace, name.as_str(), &queues)
+        known.enter(pool, namespace, name.as_str(), &queues)
     });
     let client = request.into_waiting_client();
     Ok(Box::new(PendingReserve {
@@ -128,7 +129,7 @@ async fn answer(
     mut delivery: Delivery,
     format: PayloadFormat,
 ) -> Result<Response<Body>, NativeError> {
-    let share = unread::fit_to_budget(&mut delivery, &app.exchange.unread);
+    let share = unread::fit_to_budget(&mut delivery, app.exchange.unread_at(request.port));
     let spans = delivery_spans(app, request, &delivery);
     if format == PayloadFormat::Raw {
         let response = raw(delivery, spans.first().copied().flatten())?;

@@ -29,18 +29,19 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let query: ListQuery = request.read_query()?;
-    let share = unread::share_of_page(&request.app.exchange.unread)?;
+    let share = unread::share_of_page(request.unread())?;
     let schedules = &request.pool().schedules;
     let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
     let limit = usize::from(query.limit.get());
-    let page = schedules.page(&request.namespace, after, limit).await;
+    let page = schedules.page(request.namespace()?, after, limit).await;
     let page = page.map_err(EngineError::from)?;
     let last = page.schedules.last().filter(|_| page.has_more);
     let next = last.map(|(name, _)| name.parse()).transpose();
     let next = next.map_err(|_| NativeError::internal())?;
-    // Those that cannot be read are left out.
+    let namespace = request.namespace()?;
+    // A damaged schedule is left out.
     let readable = page.schedules.into_iter().filter_map(|(name, stored)| {
-        let namespace = request.namespace.clone();
+        let namespace = namespace.clone();
         ReadSchedule::of(ScheduleKey { namespace, name }, &stored).ok()
     });
     let items = with_next_runs(schedules, readable.collect()).await?;

@@ -9,6 +9,7 @@ use tidegate_core::v1::consume::{
     AckBody, FailBody, Outcome, ReleaseBody, SettleAnswer, SettleCall, TouchBody,
 };
 use tidegate_core::v1::input::CheckedRequest;
+use tidegate_core::v1::job::stored_attributes;
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::values::{JobAttributes, JobPayload, LeaseText};
 use tidegate_engine::Settlement;
@@ -19,7 +20,6 @@ use super::error::NativeError;
 use super::lease_text::{ParsedLease, parse_lease};
 use super::native_request::NativeRequest;
 use crate::spans::SettleSpans;
-use tidegate_core::v1::job::stored_attributes;
 
 const NO_LEASE: &str = "this is no lease; send `lease` of the reserve answer";
 
@@ -197,7 +197,7 @@ impl<T> LeasesByQueue<T> {
             queue,
             job,
             is_traced,
-        } = parse_lease(&request.namespace, lease).ok_or_else(|| {
+        } = parse_lease(request.namespace()?, lease).ok_or_else(|| {
             NativeError::new(ProblemCode::InvalidParameter, NO_LEASE)
                 .at(format!("leases[{index}]{field}"))
         })?;

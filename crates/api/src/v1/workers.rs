@@ -23,9 +23,9 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
             InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
         })?,
     };
-    let share = unread::share_of_page(&request.app.exchange.unread)?;
+    let share = unread::share_of_page(request.unread())?;
     let (pool, limit) = (request.pool(), usize::from(query.limit.get()));
-    let page = pool.workers(&request.namespace, &after, limit).await?;
+    let page = pool.workers(request.namespace()?, &after, limit).await?;
     // Names that another version of this program has stored may be invalid.
     let items = page.workers.into_iter().filter_map(view).collect();
     let next = page.next.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name));

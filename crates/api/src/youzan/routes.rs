@@ -17,6 +17,7 @@ use super::service::YouzanService;
 use super::{ack, cancel, metrics, peek, publish, reserve};
 use crate::app::App;
 use crate::http::body::LentBody;
+use crate::http::context::Port;
 use crate::http::exchange::{Answering, begin};
 use crate::http::metrics::Endpoint;
 use crate::http::off_runtime::off_runtime;
@@ -64,7 +65,7 @@ pub(super) fn answer(
     request: Request<Incoming>,
     peer: Peer,
 ) -> impl Future<Output = Response<Body>> + Send + use<> {
-    let (api_request, unanswered) = begin(request, peer);
+    let (api_request, unanswered) = begin(request, peer, Port::Public);
     let (endpoint, answering) = handle(service, api_request);
     let exchange = Arc::clone(&service.app.exchange);
     unanswered.answer(exchange, endpoint, answering, |_| over_budget())

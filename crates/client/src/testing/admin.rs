@@ -27,8 +27,9 @@ pub(super) async fn create_key(admin: SocketAddr, namespace: &str) -> Result<Str
         TIME_LIMIT,
     )?;
     let scopes = ["publish", "consume", "read", "admin"];
-    let body = json!({"namespace": namespace, "scopes": scopes, "description": "tests"});
-    let call = HttpCall::json(Method::POST, "/keys", &body)?;
+    let body = json!({"scopes": scopes, "description": "tests"});
+    let path = format!("/v1/{namespace}/keys");
+    let call = HttpCall::json(Method::POST, path, &body)?;
     let created: CreatedSecret = transport
         .send(&call, RepeatSafety::OnlyIfNotApplied)
         .await?

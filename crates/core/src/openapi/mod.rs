@@ -19,7 +19,8 @@ use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::v1::problem::Problem;
 use crate::v1::publish::{BatchAnswer, BatchBody, JobContent, JobOptions};
 use crate::v1::queue::{
-    DeletedQueue, PolicyChange, PurgeAnswer, PurgeBody, QueueListPage, Respawn, RespawnAnswer,
+    DeletedQueue, LanesListPage, PolicyChange, PolicyListPage, PurgeAnswer, PurgeBody, QueueLanes,
+    QueueListPage, Respawn, RespawnAnswer, SetLanesBody,
 };
 use crate::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use crate::v1::schedule::{
@@ -53,13 +54,16 @@ use crate::{IfRunning, Namespace, Policy};
     JobListPage,
     JobOptions,
     KeyPage,
+    LanesListPage,
     Namespace,
     PageSize,
     PolicyChange,
+    PolicyListPage,
     Problem,
     PromotedJob,
     PurgeAnswer,
     PurgeBody,
+    QueueLanes,
     QueueListPage,
     Policy,
     RelayConfig,
@@ -76,6 +80,7 @@ use crate::{IfRunning, Namespace, Policy};
     ScheduleDetails,
     ScheduleListPage,
     ScheduleRuns,
+    SetLanesBody,
     TouchBody,
     UnfinishedJob,
     WorkerListPage,

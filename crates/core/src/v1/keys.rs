@@ -22,7 +22,7 @@ impl fmt::Debug for KeySecret {
     }
 }
 
-/// The API key to create. It cannot allow more than the key of the request.
+/// The API key to create. It cannot allow more than the key of the request; an operator may create any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -33,7 +33,7 @@ pub struct CreateKeyBody {
     /// What it is for, for people: 1 to 255 bytes.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     pub description: String,
-    /// Its namespaces. By default the namespace of the path.
+    /// Its namespaces. By default the namespace of the path; `*` in the path stands for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<NamespaceGrant>,
     /// Its pool. By default that of the key of the request.
@@ -42,6 +42,11 @@ pub struct CreateKeyBody {
     /// When it expires. By default never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// A secret that an operator has chosen, on the admin port, so that a deployment that is set up again has the keys of its
+    /// clients: `tg_`, 12 characters of `0-9A-Z`, `_`, 26 characters of `0-9A-Z`. By default a random one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, pattern = "^tg_[0-9A-Z]{12}_[0-9A-Z]{26}$"))]
+    pub secret: Option<KeySecret>,
 }
 
 impl CheckedRequest for CreateKeyBody {
@@ -114,12 +119,25 @@ pub struct KeyView {
     pub expires_at: Option<Timestamp>,
 }
 
+/// A stored API key that cannot be read. It opens nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DamagedKey {
+    /// Its id, by which it can be deleted.
+    pub id: String,
+    /// Why it cannot be read.
+    pub problem: String,
+}
+
 /// A page of a list of API keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeyPage {
     /// The keys.
     pub items: Vec<KeyView>,
+    /// Entries that cannot be read, which only operators see.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedKey>,
     /// The cursor of the next page; `null` at the end of the list.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next: Option<CursorText>,
@@ -206,8 +224,8 @@ mod tests {
                 "invalid_parameter: expires_at: ",
             ),
             (
-                json!({"scopes": ["read"], "description": "x", "secret": "s"}),
-                "invalid_body: secret: unknown field",
+                json!({"scopes": ["read"], "description": "x", "secrets": "s"}),
+                "invalid_body: secrets: unknown field",
             ),
         ] {
             let error = read(&body).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Namespace, NamespaceGrant, Scope, Scopes};
+use tidegate_core::{NamespaceGrant, Scope, Scopes};
 
 use crate::error::AccessError;
 
@@ -37,12 +37,12 @@ pub enum GrantError {
 }
 
 impl Grant {
-    /// Checks that the grant has a scope in a namespace. The namespace is checked first.
+    /// Checks that the grant has a scope in a namespace, or in all. The namespaces are checked first.
     ///
     /// # Errors
     /// [`AccessError::NamespaceForbidden`] or [`AccessError::ScopeMissing`].
-    pub fn check(&self, namespace: &Namespace, scope: Scope) -> Result<(), AccessError> {
-        if !self.namespaces.contains(namespace) {
+    pub fn check(&self, namespaces: &NamespaceGrant, scope: Scope) -> Result<(), AccessError> {
+        if !self.namespaces.includes(namespaces) {
             return Err(AccessError::NamespaceForbidden);
         }
         if !self.scopes.contains(scope) {
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_scope_counts_in_the_namespaces_of_the_grant_only() {
-        let shop = Namespace::try_from("shop").unwrap();
-        let other = Namespace::try_from("other").unwrap();
+        let [shop, other, all] =
+            ["shop", "other", "*"].map(|name| NamespaceGrant::try_from(name).unwrap());
         let own = grant("shop", &[Scope::Publish, Scope::Read]);
         for (namespace, scope, outcome) in [
             (&shop, Scope::Publish, Ok(())),
@@ -116,6 +116,7 @@ mod tests {
                 Err(AccessError::ScopeMissing(Scope::Admin)),
             ),
             (&other, Scope::Publish, Err(AccessError::NamespaceForbidden)),
+            (&all, Scope::Publish, Err(AccessError::NamespaceForbidden)),
             (&other, Scope::Admin, Err(AccessError::NamespaceForbidden)),
         ] {
             assert_eq!(
@@ -124,10 +125,11 @@ mod tests {
                 "{namespace} {scope:?}"
             );
         }
-        let all = grant("*", &[Scope::Publish]);
-        assert_eq!(all.check(&other, Scope::Publish), Ok(()));
+        let own = grant("*", &[Scope::Publish]);
+        assert_eq!(own.check(&other, Scope::Publish), Ok(()));
+        assert_eq!(own.check(&all, Scope::Publish), Ok(()));
         let missing = Err(AccessError::ScopeMissing(Scope::Read));
-        assert_eq!(all.check(&other, Scope::Read), missing);
+        assert_eq!(own.check(&other, Scope::Read), missing);
     }
 
     #[test]

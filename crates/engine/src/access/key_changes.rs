@@ -1,6 +1,7 @@
 //! Creates and deletes API keys.
 
 use tidegate_core::ApiKeyId;
+use tidegate_core::v1::values::Timestamp;
 use tidegate_store::{ApiKey, ApiKeyCreated};
 
 use crate::access::api_keys::{KeyText, generate_key, generate_key_with_id};
@@ -52,7 +53,7 @@ pub enum CreateKeyError {
     #[error("there is a key with this id")]
     AlreadyExists,
     /// The expiry is not in the future.
-    #[error("expires_at_ms should be later than the clock of redis, which shows {now_ms}")]
+    #[error("expires_at must be later than the clock of Redis, {}", Timestamp::saturating(*.now_ms))]
     Expired {
         /// The time on the clock of Redis, in ms since 1970.
         now_ms: u64,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tidegate_core::Namespace;
+use tidegate_core::NamespaceGrant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The permits of all namespaces that have work of one kind.
@@ -18,8 +18,8 @@ pub struct NamespaceShares {
     in_use: Mutex<HashMap<PoolNamespace, Arc<Semaphore>>>,
 }
 
-/// The name of a pool, and a namespace in it.
-type PoolNamespace = (Arc<str>, Namespace);
+/// The name of a pool, and a namespace in it, or all for requests that are for all.
+type PoolNamespace = (Arc<str>, NamespaceGrant);
 
 /// The permits of one namespace. The last share that is dropped removes the namespace from the table.
 #[derive(Debug)]
@@ -39,10 +39,10 @@ impl NamespaceShares {
         }
     }
 
-    /// The permits of a namespace of a pool.
+    /// The permits of a namespace of a pool. Requests for all namespaces have permits of their own.
     #[must_use]
-    pub fn share(&self, pool: &Arc<str>, namespace: &Namespace) -> NamespaceShare<'_> {
-        let namespace = (Arc::clone(pool), namespace.clone());
+    pub fn share(&self, pool: &Arc<str>, namespace: NamespaceGrant) -> NamespaceShare<'_> {
+        let namespace = (Arc::clone(pool), namespace);
         let mut in_use = self.in_use.lock();
         let semaphore = in_use
             .entry(namespace.clone())
@@ -91,15 +91,18 @@ mod tests {
     fn a_namespace_has_a_bounded_number_of_permits_and_others_have_their_own() {
         let shares = NamespaceShares::new(2);
         let pool: Arc<str> = "default".into();
-        let [a, b] = ["a", "b"].map(|name| Namespace::try_from(name).unwrap());
-        let (first, second) = (shares.share(&pool, &a), shares.share(&pool, &a));
+        let [a, b] = ["a", "b"].map(|name| NamespaceGrant::try_from(name).unwrap());
+        let (first, second) = (
+            shares.share(&pool, a.clone()),
+            shares.share(&pool, a.clone()),
+        );
         let held = [&first, &second].map(|share| share.acquire(1).now_or_never().unwrap());
         assert!(second.acquire(1).now_or_never().is_none());
         // More than there are: all of them.
-        assert!(shares.share(&pool, &b).acquire(9).now_or_never().is_some());
+        assert!(shares.share(&pool, b).acquire(9).now_or_never().is_some());
         assert!(
             shares
-                .share(&"other".into(), &a)
+                .share(&"other".into(), a)
                 .acquire(2)
                 .now_or_never()
                 .is_some()
@@ -113,13 +116,13 @@ mod tests {
     #[test]
     fn a_permit_counts_after_the_share_from_which_it_came_was_dropped() {
         let shares = NamespaceShares::new(1);
-        let (pool, namespace) = ("default".into(), Namespace::try_from("a").unwrap());
+        let (pool, namespace) = ("default".into(), NamespaceGrant::try_from("a").unwrap());
         let permit = shares
-            .share(&pool, &namespace)
+            .share(&pool, namespace.clone())
             .acquire(1)
             .now_or_never()
             .unwrap();
-        let share = shares.share(&pool, &namespace);
+        let share = shares.share(&pool, namespace);
         assert!(share.acquire(1).now_or_never().is_none());
         drop(permit);
         assert!(share.acquire(1).now_or_never().is_some());

@@ -35,18 +35,19 @@ pub struct Principal {
 
 impl Engine {
     /// Authenticates a client by the text of its credential: an API key, or a token as `[pool:]token`. A token is
-    /// looked up in `namespace`, the namespace of the request. For an API key the caller has to check the namespace
-    /// with [`Grant::check`]. With `skip_token_checks` any text or none gives access to everything.
+    /// looked up in the namespace of the request, and gives no access to a request for all namespaces. For an API key the
+    /// caller has to check `namespaces` with [`Grant::check`]. With `skip_token_checks` any text or none gives access to
+    /// each namespace.
     ///
     /// # Errors
     /// The credential is missing or invalid, or cannot be checked now.
     pub async fn authenticate(
         &self,
         text: &str,
-        namespace: &Namespace,
+        namespaces: &NamespaceGrant,
     ) -> Result<Principal, AccessError> {
         if self.skip_token_checks {
-            return self.unchecked(text, namespace);
+            return self.unchecked(text, one(namespaces)?);
         }
         if text.is_empty() {
             return Err(AccessError::KeyMissing);
@@ -54,8 +55,27 @@ impl Engine {
         if KeyText::has_prefix(text) {
             self.authenticate_key(text).await
         } else {
-            self.authenticate_token(text, namespace).await
+            self.authenticate_token(text, one(namespaces)?).await
         }
+    }
+
+    /// An operator, whom the admin port has authenticated: all uses of all namespaces of the pool. The empty name means
+    /// the default pool; `None` if the pool is not configured.
+    #[must_use]
+    pub fn operator(&self, pool: &str) -> Option<Principal> {
+        let pool = self.pool_or_default(pool)?;
+        Some(Principal {
+            pool: Arc::clone(pool),
+            grant: Grant {
+                pool: Arc::clone(&pool.name),
+                namespaces: NamespaceGrant::All,
+                scopes: Scopes::all(),
+                expires_at_ms: None,
+            },
+            key_id: None,
+            credential: Credential::Listener("admin"),
+            ends_at: None,
+        })
     }
 
     /// Takes a unit of the rate limit of a client, for one request. API keys have no limit.
@@ -146,5 +166,13 @@ impl Engine {
             credential: holder.into(),
             ends_at: None,
         }
+    }
+}
+
+/// The namespace of a request that is for one.
+fn one(namespaces: &NamespaceGrant) -> Result<&Namespace, AccessError> {
+    match namespaces {
+        NamespaceGrant::One(namespace) => Ok(namespace),
+        NamespaceGrant::All => Err(AccessError::NamespaceForbidden),
     }
 }

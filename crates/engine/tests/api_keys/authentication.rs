@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use tidegate_core::{ApiKeyId, NamespaceGrant, Scope};
+use tidegate_core::{ApiKeyId, Namespace, NamespaceGrant, Scope};
 use tidegate_engine::{AccessError, CreateKeyError, EngineSettings, NewApiKey, generate};
 use tidegate_testkit::{eventually, start_redis};
 
 use crate::fixture::{
-    Engines, KEYS, PATIENCE, authenticate, engine, is_accepted, namespace, new_key, settings,
+    Engines, KEYS, PATIENCE, authenticate, engine, is_accepted, namespaces, new_key, settings,
 };
 
 #[tokio::test]
@@ -24,14 +24,14 @@ async fn a_key_gives_the_access_that_it_was_created_with() {
         assert_eq!(client.grant.scopes, scopes.into_iter().collect());
         assert_eq!(client.key_id, Some(key.id));
         assert_eq!((client.ends_at, client.grant.expires_at_ms), (None, None));
-        let check = |name: &str, scope| client.grant.check(&namespace(name), scope);
+        let check = |name: &str, scope| client.grant.check(&namespaces(name), scope);
         assert_eq!(check("shop", Scope::Read), Ok(()));
         let missing = Err(AccessError::ScopeMissing(Scope::Consume));
         assert_eq!(check("shop", Scope::Consume), missing);
         let forbidden = Err(AccessError::NamespaceForbidden);
         assert_eq!(check("other", Scope::Read), forbidden);
         // The namespace of the request decides nothing yet.
-        let other = engine.authenticate(&key.text, &namespace("other")).await;
+        let other = engine.authenticate(&key.text, &namespaces("other")).await;
         assert_eq!(other.unwrap().grant, client.grant);
     }
     let everywhere = engines.key("*", &[Scope::Admin]).await;
@@ -39,7 +39,7 @@ async fn a_key_gives_the_access_that_it_was_created_with() {
         .await
         .unwrap();
     assert_eq!(client.grant.namespaces, NamespaceGrant::All);
-    assert_eq!(client.grant.check(&namespace("any"), Scope::Admin), Ok(()));
+    assert_eq!(client.grant.check(&namespaces("any"), Scope::Admin), Ok(()));
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn a_stored_hash_is_no_secret() {
 async fn an_lmstfy_token_may_publish_and_consume_in_its_namespace() {
     let engines = Engines::start().await;
     let engine = &engines.here;
-    let shop = namespace("shop");
+    let shop = Namespace::try_from("shop").unwrap();
     let tokens = &engine.tokens;
     for token in ["a-token-of-the-user-1", "b:c-token-of-the-user"] {
         let _ = tokens.create("default", &shop, token, "x").await.unwrap();
@@ -122,8 +122,10 @@ async fn an_lmstfy_token_may_publish_and_consume_in_its_namespace() {
         assert_eq!(client.grant.namespaces, NamespaceGrant::One(shop.clone()));
         let new = new_key("shop", &[Scope::Publish], None).grant;
         client.grant.check_new_key(&new).unwrap_err();
-        let elsewhere = engine.authenticate(text, &namespace("other")).await;
+        let elsewhere = engine.authenticate(text, &namespaces("other")).await;
         assert_eq!(elsewhere.unwrap_err(), AccessError::KeyInvalid);
+        let everywhere = engine.authenticate(text, &NamespaceGrant::All).await;
+        assert_eq!(everywhere.unwrap_err(), AccessError::NamespaceForbidden);
     }
     for text in ["nowhere:a-token-of-the-user-1", "default:", ":", "a-token"] {
         assert!(!is_accepted(engine, text).await, "{text}");
@@ -208,7 +210,7 @@ async fn without_checks_any_text_gives_access_to_everything() {
     for text in ["", "x", "default:x", "tg_x"] {
         let client = authenticate(&engine, text).await.unwrap();
         for scope in Scope::ALL {
-            assert_eq!(client.grant.check(&namespace("any"), scope), Ok(()));
+            assert_eq!(client.grant.check(&namespaces("any"), scope), Ok(()));
         }
     }
     assert!(!is_accepted(&engine, "nowhere:x").await);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{Namespace, NamespaceGrant, Scope};
+use tidegate_core::{NamespaceGrant, Scope};
 use tidegate_engine::{
     AccessError, CreatedApiKey, Engine, EngineSettings, Grant, NewApiKey, Principal, PublishSize,
     TokenForm,
@@ -117,13 +117,13 @@ pub(crate) fn new_key(namespaces: &str, scopes: &[Scope], expires_at_ms: Option<
     }
 }
 
-pub(crate) fn namespace(name: &str) -> Namespace {
-    Namespace::try_from(name).unwrap()
+pub(crate) fn namespaces(name: &str) -> NamespaceGrant {
+    NamespaceGrant::try_from(name).unwrap()
 }
 
 /// The outcome for a request in the namespace `shop`.
 pub(crate) async fn authenticate(engine: &Engine, text: &str) -> Result<Principal, AccessError> {
-    engine.authenticate(text, &namespace("shop")).await
+    engine.authenticate(text, &namespaces("shop")).await
 }
 
 /// Whether a key is accepted. Any error other than an invalid key fails the test.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use tidegate_core::Scope;
+use tidegate_core::{Namespace, Scope};
 use tidegate_engine::{CreatedApiKey, Credential, Engine};
 use tidegate_testkit::{eventually, print_figure};
 use tokio::task::JoinHandle;
@@ -91,7 +91,7 @@ async fn waits_with_a_token_end_beside_waits_with_keys() {
     let engine = &engines.here;
     let key = engines.key("shop", &[Scope::Consume]).await;
     let continuing = park(engine, &key, 1).await;
-    let namespace = crate::fixture::namespace("shop");
+    let namespace = Namespace::try_from("shop").unwrap();
     let token = "a-token-of-the-user-1";
     let tokens = &engine.tokens;
     let _ = tokens

@@ -8,9 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
-use serde::Deserialize;
 use serde_json::Value;
-use tidegate::api::relay::RelayReports;
+use tidegate::api::relay::{RelayReports, StoredRelays};
 
 use super::name::full_name;
 use crate::config::AdminPortConfig;
@@ -36,28 +35,6 @@ pub(super) struct AdminPort {
     credentials: Option<HeaderValue>,
     /// Of the last relays that were read.
     etag: Option<HeaderValue>,
-}
-
-#[derive(Deserialize)]
-struct StoredRelayList {
-    items: Vec<StoredRelayItem>,
-    #[serde(default)]
-    damaged: Vec<DamagedRelayItem>,
-}
-
-/// A relay that the API cannot read: it is damaged, or a later version has written it.
-#[derive(Deserialize)]
-struct DamagedRelayItem {
-    namespace: String,
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct StoredRelayItem {
-    namespace: String,
-    name: String,
-    revision: String,
-    config: Value,
 }
 
 impl AdminPort {
@@ -105,19 +82,19 @@ impl AdminPort {
         let body = answer
             .whole_body()
             .map_err(|error| format!("{}: {error}", self.uri))?;
-        let list: StoredRelayList = serde_json::from_slice(body)
+        let list: StoredRelays<Value> = serde_json::from_slice(body)
             .map_err(|error| format!("{}: unexpected answer: {error}", self.uri))?;
         let mut relays = ReadRelays {
             definitions: BTreeMap::new(),
             revisions: BTreeMap::new(),
         };
         for item in list.items {
-            let name = full_name(&item.namespace, &item.name);
+            let name = full_name(item.namespace.as_str(), &item.name);
             relays.revisions.insert(name.clone(), item.revision);
             relays.definitions.insert(name, Some(item.config));
         }
         let damaged = list.damaged.into_iter();
-        let damaged = damaged.map(|item| (full_name(&item.namespace, &item.name), None));
+        let damaged = damaged.map(|item| (full_name(item.namespace.as_str(), &item.name), None));
         relays.definitions.extend(damaged);
         self.etag = answer.headers.get(ETAG).cloned();
         Ok(Some(relays))

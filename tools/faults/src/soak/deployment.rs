@@ -76,7 +76,7 @@ impl SoakDeployment {
     /// Creates the credentials, and gives one queue its lanes.
     pub(super) async fn prepare(&self) -> SoakCredentials {
         let api = &self.apis[0];
-        let path = format!("/lanes/{NAMESPACE}/{WIDE_QUEUE}");
+        let path = format!("/v1/{NAMESPACE}/queues/{WIDE_QUEUE}/lanes");
         let lanes = json!({"open": WIDE_LANES}).to_string();
         admin(api, "PUT", &path, lanes.as_bytes(), 200).await;
         let path = format!("/token/{NAMESPACE}?description=soak");

@@ -106,7 +106,7 @@ impl QueueClient {
     /// # Errors
     /// No answer came.
     pub async fn try_set_lanes(&self, api: &Daemon, open: u16) -> Result<Answer, RequestError> {
-        let path = format!("/lanes/{}/{}", self.namespace, self.name);
+        let path = format!("/v1/{}/queues/{}/lanes", self.namespace, self.name);
         let url = format!("{}{path}", api.admin_url());
         let request = self.client.put(url).body(format!(r#"{{"open":{open}}}"#));
         self.exchange(request).await

@@ -14,8 +14,8 @@ impl QueueClient {
     /// No answer came, or it is not 201.
     pub async fn try_new_api_key(&self, api: &Daemon) -> Result<String, String> {
         let scopes = ["publish", "consume", "read", "admin"];
-        let body = json!({"namespace": self.namespace, "scopes": scopes, "description": "a test"});
-        let url = format!("{}/keys", api.admin_url());
+        let body = json!({"scopes": scopes, "description": "a test"});
+        let url = format!("{}/v1/{}/keys", api.admin_url(), self.namespace);
         let answer = self.exchange(self.client.post(url).body(body.to_string()));
         let answer = answer.await.map_err(|error| error.to_string())?;
         if answer.status != 201 {

@@ -22,7 +22,7 @@ impl QueueClient {
         if_match: Option<&str>,
     ) -> Result<Answer, RequestError> {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
-        let path = format!("/policies/{}/{}", self.namespace, self.name);
+        let path = format!("/v1/{}/queues/{}/policy", self.namespace, self.name);
         let url = format!("{}{path}", api.admin_url());
         let mut request = self.client.request(method, url).body(body.to_owned());
         if let Some(etag) = if_match {

@@ -1,7 +1,5 @@
 //! The form that creates an API key, and its answer: the only page with the secret.
 
-use std::sync::Arc;
-
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::json;
@@ -9,8 +7,8 @@ use tidegate_core::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX};
 use tidegate_core::v1::input::read_body;
 use tidegate_core::v1::keys::CreateKeyBody;
 use tidegate_core::v1::values::DurationMs;
-use tidegate_core::{ApiKeyId, NamespaceGrant, Scope, Scopes};
-use tidegate_engine::{CreateKeyError, CreatedApiKey, Engine, Grant, NewApiKey, generate_key_id};
+use tidegate_core::{ApiKeyId, NamespaceGrant, Scope};
+use tidegate_engine::{CreateKeyError, CreatedApiKey, Engine, NewApiKey, generate_key_id};
 
 use super::super::action::ActionTarget;
 use super::super::error::PageError;
@@ -20,6 +18,7 @@ use super::super::page::PageBlock;
 use super::super::visit::Visit;
 use super::key_parts::{details, frame};
 use crate::config::DEFAULT_POOL;
+use crate::v1::requested_key;
 
 /// The scopes, with the use of each.
 const SCOPES: [(Scope, &str); 4] = [
@@ -141,20 +140,9 @@ async fn new_key(engine: &Engine, form: &SubmittedForm) -> Result<NewApiKey, Pag
         let field = error.field.as_deref().unwrap_or("form");
         invalid(field, &error.detail)
     })?;
-    let namespace = body.namespace.map(|it| it.to_string()).unwrap_or_default();
-    let namespaces = NamespaceGrant::try_from(namespace.as_str());
-    let pool = body
-        .pool
-        .as_ref()
-        .map_or(DEFAULT_POOL, |pool| pool.as_str());
-    let scopes: Scopes = body.scopes.into_iter().collect();
-    Ok(NewApiKey {
-        grant: Grant {
-            pool: Arc::from(pool),
-            namespaces: namespaces.map_err(|error| invalid("namespace", &error.to_string()))?,
-            scopes,
-            expires_at_ms: body.expires_at.map(|end| end.as_ms()),
-        },
-        description: body.description,
-    })
+    Ok(requested_key(
+        body,
+        &NamespaceGrant::All,
+        &DEFAULT_POOL.into(),
+    ))
 }

@@ -6,9 +6,13 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
+use serde_json::json;
+use tidegate_core::limits::ConfigurableLimits;
+use tidegate_core::v1::input::read_body;
 use tidegate_core::v1::job::{JobExplanation, JobFilter};
+use tidegate_core::v1::queue::PolicyChange;
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{JobState, Policy, QueueKey, RetrySteps};
+use tidegate_core::{JobState, QueueKey, RetrySteps};
 use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
 
 use super::super::action::{ActionTarget, Done, then};
@@ -251,22 +255,18 @@ pub(in super::super) async fn act(
         }
     };
     visit.need(role)?;
-    let max_running = match form.get("max_running").map(str::trim) {
-        None | Some("") => None,
-        Some(text) => Some(text.parse().map_err(|_| {
-            PageError::Invalid("The limit of running jobs is a whole number.".to_owned())
-        })?),
-    };
-    let merge = |policy| with_change(policy, done, max_running);
+    let limit = form.get("max_running").map(str::trim).unwrap_or_default();
+    let change = change_of(done, limit)?;
+    let merge = |policy| change.apply_to(&policy);
     let target = ActionTarget::Queue(&pool.name, &queue);
-    let detail = match (done, max_running) {
-        (Done::Limited, Some(limit)) => format!("max_running={limit}"),
-        (Done::Limited, None) => "max_running=none".to_owned(),
+    let detail = match (done, limit) {
+        (Done::Limited, "") => "max_running=none".to_owned(),
+        (Done::Limited, limit) => format!("max_running={limit}"),
         _ => String::new(),
     };
     let changed = pool.policies.change(&queue, None, merge).await;
     changed.map_err(|error| match error {
-        PolicyChangeError::Rejected(error) => error,
+        PolicyChangeError::Rejected(invalid) => PageError::Invalid(invalid.detail),
         PolicyChangeError::Store(error) => {
             visit.log_unknown(verb, target, &detail);
             EngineError::from(error).into()
@@ -279,22 +279,21 @@ pub(in super::super) async fn act(
     Ok(then(&links::queue(&pool.name, &queue), done).into_response())
 }
 
-/// The policy after a change.
-fn with_change(
-    mut policy: Policy,
-    done: Done,
-    max_running: Option<u64>,
-) -> Result<Policy, PageError> {
-    match done {
+/// The change of the policy for an action. `limit` is the limit of running jobs; empty = none.
+fn change_of(done: Done, limit: &str) -> Result<PolicyChange, PageError> {
+    let change = match done {
         Done::Paused | Done::Resumed => {
-            policy.paused = done == Done::Paused;
-            policy.paused_until = None;
+            json!({"paused": done == Done::Paused, "paused_until": null})
         }
-        Done::Limited => policy.max_running = max_running,
-        done => policy.closed = done == Done::Closed,
-    }
-    match policy.check() {
-        Ok(()) => Ok(policy),
-        Err(invalid) => Err(PageError::Invalid(invalid.to_string())),
-    }
+        Done::Limited if limit.is_empty() => json!({"max_running": null}),
+        Done::Limited => json!({"max_running": limit.parse::<u64>().map_err(|_| {
+            PageError::Invalid("The limit of running jobs is a whole number.".to_owned())
+        })?}),
+        done => json!({"closed": done == Done::Closed}),
+    };
+    let change = read_body(
+        change.to_string().as_bytes(),
+        &ConfigurableLimits::default(),
+    );
+    change.map_err(|invalid| PageError::Invalid(invalid.detail))
 }

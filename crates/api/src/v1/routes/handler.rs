@@ -75,32 +75,34 @@ macro_rules! answered {
     };
 }
 
-/// A handler that is boxed with the time limit of requests.
+/// A handler that is boxed with the time limit of requests: its path, or what it does with the request.
 macro_rules! within_limit {
-    ($handler:path) => {
+    (|$request:ident| $handling:expr) => {
         $crate::v1::routes::handler::answered!(|incoming| {
             let limit = incoming.app.request_limits.timeout;
             let wait_time = incoming.api_request.body.wait_time();
-            let handling = std::pin::pin!(async move { $handler(incoming.open().await?).await });
+            let handling = std::pin::pin!(async move {
+                let $request = incoming.open().await?;
+                $handling
+            });
             $crate::http::time_limit::with_time_limit(handling, limit, wait_time).await
         })
+    };
+    ($handler:path) => {
+        $crate::v1::routes::handler::within_limit!(|request| $handler(request).await)
     };
 }
 
 /// The same for an operation that reads a list: a namespace has a few of them in flight, the others wait.
 macro_rules! within_share {
     ($handler:path) => {
-        $crate::v1::routes::handler::answered!(|incoming| {
-            let limit = incoming.app.request_limits.timeout;
-            let app = std::sync::Arc::clone(&incoming.app);
-            let wait_time = incoming.api_request.body.wait_time();
-            let handling = std::pin::pin!(async move {
-                let request = incoming.open().await?;
-                let share = app.lists.share(&request.pool().name, &request.namespace);
-                let _permit = share.acquire(1).await;
-                $handler(request).await
-            });
-            $crate::http::time_limit::with_time_limit(handling, limit, wait_time).await
+        $crate::v1::routes::handler::within_limit!(|request| {
+            let app = std::sync::Arc::clone(&request.app);
+            let share = app
+                .lists
+                .share(&request.pool().name, request.namespaces.clone());
+            let _permit = share.acquire(1).await;
+            $handler(request).await
         })
     };
 }

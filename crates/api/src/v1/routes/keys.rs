@@ -1,7 +1,7 @@
 //! Operations on API keys.
 
 use tidegate_core::Scope;
-use tidegate_core::v1::problem::ProblemCode::{KeyNotFound, NamespaceFull};
+use tidegate_core::v1::problem::ProblemCode::{KeyExists, KeyNotFound, NamespaceFull};
 use utoipa::openapi::HttpMethod::{Delete, Get, Post};
 
 use super::handler::{within_limit, within_share};
@@ -19,7 +19,7 @@ pub(super) const OPERATIONS: [OperationRow; 3] = [
         Scope::Admin,
         within_share!(keys::list),
     )
-        .about("List API keys", "The keys that allow nothing beyond the namespace and the pool of the key of the request, in no order.")
+        .about("List API keys", "The keys of the namespace, in no order; with `*` as the namespace the keys of all namespaces.")
         .parameters(of_list)
         .answers(&[json(200, "KeyPage", "A page of keys, without their secrets.")]),
     operation(
@@ -29,13 +29,13 @@ pub(super) const OPERATIONS: [OperationRow; 3] = [
         Scope::Admin,
         within_limit!(keys::create),
     )
-        .about("Create an API key", "The new key cannot allow more than the key of the request, nor expire later.")
+        .about("Create an API key", "The new key cannot allow more than the key of the request, nor expire later. An operator creates the first keys at the admin port.")
         .body(BodyShape::Json("CreateKeyBody"))
         .answers(&[json(201, "CreatedKey", "The key. This is the only answer with its secret.").links(&[LinkShape {
             operation: "revoke_key",
             takes: LinkTarget::Path("key", "$response.body#/key/id"),
         }])])
-        .problems(&[NamespaceFull]),
+        .problems(&[KeyExists, NamespaceFull]),
     operation(
         Delete,
         "/v1/{namespace}/keys/{key}",

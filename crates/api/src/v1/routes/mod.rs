@@ -41,7 +41,7 @@ pub(super) const TAGS: [(&str, &str, &[OperationRow]); 6] = [
     ),
     (
         "queues",
-        "What queues hold, and their policies.",
+        "What queues hold, their policies, and their lanes.",
         &queues::OPERATIONS,
     ),
     (

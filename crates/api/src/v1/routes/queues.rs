@@ -1,4 +1,4 @@
-//! Operations on whole queues: their counts, their policies, purges, dead jobs that come back.
+//! Operations on whole queues: their counts, their policies and lanes, purges, dead jobs that come back.
 
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{
@@ -10,10 +10,11 @@ use super::handler::{within_limit, within_share};
 use super::headers::AnswerHeader;
 use super::operation::{AnswerShape, BodyShape, OperationRow, json, operation};
 use super::parameters::{of_list, of_policy_change};
-use crate::v1::{policy, queues};
+use crate::v1::{lanes, policy, queues};
 
 const QUEUE: &str = "/v1/{namespace}/queues/{queue}";
 const POLICY: &str = "/v1/{namespace}/queues/{queue}/policy";
+const LANES: &str = "/v1/{namespace}/queues/{queue}/lanes";
 const PURGE: &str = "/v1/{namespace}/queues/{queue}/purge";
 const RESPAWN: &str = "/v1/{namespace}/queues/{queue}/respawn";
 
@@ -21,7 +22,7 @@ const fn policy(description: &'static str) -> AnswerShape {
     json(200, "Policy", description).headers(&[AnswerHeader::ETag])
 }
 
-pub(super) const OPERATIONS: [OperationRow; 8] = [
+pub(super) const OPERATIONS: [OperationRow; 12] = [
     operation(
         Get,
         "/v1/{namespace}/queues",
@@ -103,6 +104,54 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
         .body(BodyShape::Json("PolicyChange"))
         .answers(&[policy("The new policy.")])
         .problems(&[NamespaceFull, PolicyUnreadable, VersionMismatch]),
+    operation(
+        Get,
+        "/v1/{namespace}/policies",
+        "list_policies",
+        Scope::Read,
+        within_share!(policy::list),
+    )
+        .about(
+            "List policies",
+            "The queues with a stored policy, also those without jobs. `*` as the namespace stands for all.",
+        )
+        .parameters(of_list)
+        .answers(&[json(200, "PolicyListPage", "A page of policies.")]),
+    operation(
+        Get,
+        "/v1/{namespace}/lanes",
+        "list_lanes",
+        Scope::Read,
+        within_share!(lanes::list),
+    )
+        .about(
+            "List queues with lanes",
+            "The queues with more than one lane. `*` as the namespace stands for all.",
+        )
+        .parameters(of_list)
+        .answers(&[json(200, "LanesListPage", "A page of queues with their lanes.")]),
+    operation(
+        Get,
+        LANES,
+        "show_lanes",
+        Scope::Read,
+        within_limit!(lanes::show),
+    )
+        .about("Show the lanes of a queue", "A queue without a setting has one lane.")
+        .answers(&[json(200, "QueueLanes", "The lanes.")]),
+    operation(
+        Put,
+        LANES,
+        "set_lanes",
+        Scope::Admin,
+        within_limit!(lanes::set),
+    )
+        .about(
+            "Set the lanes of a queue",
+            "Lanes spread a queue over the nodes of Redis, and its jobs lose their order. Lanes that are closed are used until they are empty.",
+        )
+        .body(BodyShape::Json("SetLanesBody"))
+        .answers(&[json(200, "QueueLanes", "The lanes.")]),
     operation(
         Post,
         PURGE,

@@ -95,6 +95,8 @@ problem_codes! {
         "The path exists, but not with this method. The header `Allow` lists the methods."
     RequestTimeout "request_timeout" 408 No "Request timeout":
         "The request did not arrive completely within the time limit. Send it again."
+    KeyExists "key_exists" 409 No "API key exists":
+        "There is another API key with the id in `secret`. It is not changed."
     KeyTaken "key_taken" 409 No "Key taken":
         "A job has this key, and `if_exists` is `reject`. Show it by its key, or leave out `if_exists`."
     JobRunning "job_running" 409 No "Job running":

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::view::QueueView;
+use crate::QueueKey;
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
@@ -28,6 +29,18 @@ impl ListQuery {
     #[must_use]
     pub fn has_parameter(name: &str) -> bool {
         matches!(name, "cursor" | "limit")
+    }
+
+    /// The queue behind which a list of queues of several namespaces continues.
+    ///
+    /// # Errors
+    /// The cursor is no `next` of such a list.
+    pub fn queue_cursor(&self) -> Result<Option<QueueKey>, InvalidRequest> {
+        let cursor = self.cursor.as_ref();
+        let queue = cursor.map(|cursor| QueueKey::try_from(cursor.as_str()));
+        queue.transpose().map_err(|_| {
+            InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
+        })
     }
 }
 

@@ -15,6 +15,7 @@ mod secret;
 mod sink;
 mod source;
 mod status;
+mod stored;
 mod summary;
 mod text_list;
 mod url;
@@ -28,6 +29,7 @@ pub use secret::SecretText;
 pub use sink::{NatsConfig, RabbitMqConfig, RelaySinkConfig, TidegateSinkConfig, WebhookConfig};
 pub use source::{LmstfySourceConfig, QueueSourceConfig, RelaySourceConfig, TidegateSourceConfig};
 pub use status::{LastRelayError, RelayHealth, RelayReport, RelayReports, RelayStatus};
+pub use stored::{DamagedRelay, StoredRelayConfig, StoredRelays};
 pub use text_list::TextList;
 pub use view::{DeleteRelayResult, DeletedRelay, RelayDetails, RelayListPage};
 

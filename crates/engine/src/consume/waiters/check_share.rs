@@ -3,6 +3,7 @@
 //! Without a bound, some hundred consumers of a thousand queues each would start so many checks at once that all other
 //! requests wait for seconds.
 
+use tidegate_core::NamespaceGrant;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::source::Source;
@@ -48,9 +49,10 @@ impl<'a> CheckCounter<'a> {
         count: usize,
     ) -> Option<OwnedSemaphorePermit> {
         let shares = self.shares;
-        let share = self
-            .share
-            .get_or_insert_with(|| shares.share(&source.pool, &source.queue.namespace));
+        let share = self.share.get_or_insert_with(|| {
+            let namespace = NamespaceGrant::One(source.queue.namespace.clone());
+            shares.share(&source.pool, namespace)
+        });
         share.acquire(count).await
     }
 }

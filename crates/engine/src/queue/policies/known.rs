@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{Policy, QueueKey};
+use tidegate_core::{NamespaceGrant, Policy, QueueKey};
 use tidegate_store::{PolicyChanges, StoredPolicy, TableRevision};
 use tokio::time::Instant;
 
@@ -65,11 +65,15 @@ impl KnownPolicies {
     /// Up to `limit` entries in the order of their queues, from the first one behind `after`.
     pub(super) fn list(
         &self,
+        namespaces: &NamespaceGrant,
         after: Option<&QueueKey>,
         limit: usize,
     ) -> Vec<(QueueKey, StoredPolicy)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let sorted: BTreeMap<&QueueKey, &StoredPolicy> = self.entries.iter().collect();
+        let entries = self.entries.iter();
+        let sorted: BTreeMap<&QueueKey, &StoredPolicy> = entries
+            .filter(|(queue, _)| namespaces.contains(&queue.namespace))
+            .collect();
         let page = sorted
             .range::<QueueKey, _>((from, Bound::Unbounded))
             .take(limit);
@@ -263,12 +267,12 @@ mod tests {
         assert_eq!(unblocked(&mut known), ["n/a", "n/b"]);
         assert!(!known.has_pause_that_ends());
         let names: Vec<String> = known
-            .list(None, 9)
+            .list(&NamespaceGrant::All, None, 9)
             .iter()
             .map(|(queue, _)| queue.to_string())
             .collect();
         assert_eq!(names, ["n/c"]);
-        assert_eq!(known.list(Some(&queue("n/c")), 9), []);
+        assert_eq!(known.list(&NamespaceGrant::All, Some(&queue("n/c")), 9), []);
     }
 
     #[test]

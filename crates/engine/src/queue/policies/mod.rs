@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use tidegate_core::{Policy, QueueKey};
+use tidegate_core::{NamespaceGrant, Policy, QueueKey};
 use tidegate_store::{
     Policies, PolicyChanges, PolicySetOutcome, Store, StoreError, StoredPolicy, TableRevision,
 };
@@ -98,9 +98,14 @@ impl PolicyTable {
         self.known.read().policy(queue)?.max_running
     }
 
-    /// Up to `limit` queues with a stored policy, in their order, from the first one behind `after`.
-    pub fn list(&self, after: Option<&QueueKey>, limit: usize) -> Vec<(QueueKey, StoredPolicy)> {
-        self.known.read().list(after, limit)
+    /// Up to `limit` queues of these namespaces with a stored policy, in their order, from the first one behind `after`.
+    pub fn list(
+        &self,
+        namespaces: &NamespaceGrant,
+        after: Option<&QueueKey>,
+        limit: usize,
+    ) -> Vec<(QueueKey, StoredPolicy)> {
+        self.known.read().list(namespaces, after, limit)
     }
 
     /// The policy of a queue, from Redis.
