@@ -31,7 +31,6 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::{ByteBudget, ByteShare};
-use crate::disconnect_policy::DisconnectPolicy;
 use crate::header_end::HeaderEnd;
 use crate::listen_limits::ListenLimits;
 use crate::metrics::OVER_BUDGET;
@@ -61,7 +60,6 @@ pub(crate) struct RequestWait {
     shared: ListenerState,
     /// Fires at the deadline of the current wait, or before it.
     sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
-    hang_up: DisconnectPolicy,
     header_timeout: Duration,
 }
 
@@ -74,31 +72,20 @@ struct PartialHeader {
 }
 
 impl RequestWait {
-    pub(crate) fn new(
-        limits: &ListenLimits,
-        shared: ListenerState,
-        hang_up: DisconnectPolicy,
-    ) -> Self {
+    pub(crate) fn new(limits: &ListenLimits, shared: ListenerState) -> Self {
         Self {
             last_change: AtomicBool::default(),
             has_begun: AtomicBool::default(),
             header: Mutex::default(),
             shared,
             sleep: Mutex::default(),
-            hang_up,
             header_timeout: limits.header_timeout,
         }
-    }
-
-    /// Decides what an end of input does to the request in progress.
-    pub(crate) const fn hang_up(&self) -> &DisconnectPolicy {
-        &self.hang_up
     }
 
     /// Records that the header of a request is complete. Returns whether the client has pipelined it: the socket was not empty
     /// since the request before.
     pub(crate) fn request_began(&self) -> bool {
-        self.hang_up.request_began();
         self.has_begun.swap(true, Ordering::Relaxed)
     }
 
@@ -114,7 +101,6 @@ impl RequestWait {
     pub(crate) fn received(&self, bytes: &[u8]) -> io::Result<()> {
         // One task drives the connection, so no ordering between threads is needed.
         self.last_change.store(true, Ordering::Relaxed);
-        self.hang_up.received();
         self.count_header_bytes(bytes)
     }
 
@@ -164,7 +150,6 @@ impl Timer for HeaderTimer {
         self.0.last_change.store(false, Ordering::Relaxed);
         // Releases the header of the previous request, which is answered.
         *self.0.header.lock() = PartialHeader::default();
-        self.0.hang_up.request_ended();
         let waiting = self.0.shared.waiting.as_ref();
         Box::pin(HeaderSleep {
             deadline: deadline.into(),

@@ -23,7 +23,6 @@ mod bind_error;
 mod budget;
 mod config;
 mod connection_permits;
-mod disconnect_policy;
 mod header_end;
 mod header_timer;
 pub mod health;
@@ -56,7 +55,6 @@ pub use config::{
     Bound, ConfigError, ConfigValues, ForeignSettings, LoadedConfig, Schema, SettingsLayer,
     Sources, load, parse_toml, process_environment, read_file,
 };
-pub use disconnect_policy::DisconnectPolicy;
 pub use health::{HealthCheck, Readiness};
 pub use https_client::{HttpsClient, https_client};
 pub use launch::{

@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use crate::bind_error::BindError;
 use crate::budget::ByteBudget;
 use crate::connection_permits::{AdmissionDecision, ConnectionPermits};
-use crate::disconnect_policy::DisconnectPolicy;
 use crate::header_timer::ListenerState;
 use crate::listen_limits::ListenLimits;
 use crate::log_limit::LogLimit;
@@ -66,8 +65,6 @@ static REFUSED: LazyLock<IntCounterVec> = LazyLock::new(|| {
 pub struct Peer {
     /// The other end of its connection.
     pub address: SocketAddr,
-    /// Controls what an end of the client's input does to the request.
-    pub disconnect: DisconnectPolicy,
 }
 
 /// Result of a drain.
@@ -157,9 +154,8 @@ impl Listener {
     /// that arrived before or arrive within 300 ms (at most half of `drain_timeout`), waits for requests in progress
     /// for at most `drain_timeout`, and cuts the rest. `answer` handles each request.
     ///
-    /// When a client closes its connection, the future of its request is dropped, provided that the request body was
-    /// read completely and nothing followed it. Otherwise only a broken connection drops the future. A client that
-    /// closes its sending half right after its request is answered; see [`DisconnectPolicy`].
+    /// When a client closes its connection, or only its sending half, the future of its request is dropped, provided that
+    /// the request body was read completely and nothing followed it. Otherwise only a broken connection drops the future.
     pub async fn serve<A, F>(
         self,
         answer: A,
@@ -305,19 +301,11 @@ where
             header_budget: self.header_budget,
             waiting: waiting.map(|waiting| (waiting, cut.clone())),
         };
-        let hang_up = DisconnectPolicy::default();
-        let (stream, timer, broken) = wrap_connection(stream, &limits, shared, hang_up.clone());
+        let (stream, timer, broken) = wrap_connection(stream, &limits, shared);
         let wait = Arc::clone(&timer.0);
         let service = service_fn(move |request| {
             let is_pipelined = wait.request_began();
-            let disconnect = hang_up.clone();
-            let answering = (self.answer)(
-                request,
-                Peer {
-                    address,
-                    disconnect,
-                },
-            );
+            let answering = (self.answer)(request, Peer { address });
             async move {
                 if is_pipelined {
                     // The runtime looks at the sockets of others first (docs/decisions/0071-threads.md).

@@ -7,8 +7,7 @@
 //! **Break.** hyper detects the end of a connection when it reads, and it does not read while it already has the
 //! next request. A client that pipelines something after a long poll and vanishes would keep its permit to the
 //! end of the wait, which may be years. So a separate future waits for the socket error that the kernel raises at
-//! a reset, or when keep-alive probes fail. An end of the client's input is not always a hang-up: see
-//! `disconnect_policy.rs`.
+//! a reset, or when keep-alive probes fail.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -21,9 +20,8 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
-use crate::disconnect_policy::{DisconnectPolicy, HELD_MAX};
 use crate::header_timer::{HeaderTimer, ListenerState, RequestWait};
 use crate::listen_limits::ListenLimits;
 
@@ -35,16 +33,14 @@ pub(crate) fn wrap_connection(
     stream: TcpStream,
     limits: &ListenLimits,
     shared: ListenerState,
-    hang_up: DisconnectPolicy,
 ) -> (WatchedStream, HeaderTimer, impl Future<Output = ()> + use<>) {
     let (reader, writer) = stream.into_split();
-    let wait = Arc::new(RequestWait::new(limits, shared, hang_up));
+    let wait = Arc::new(RequestWait::new(limits, shared));
     let stream = WatchedStream {
         reader,
         wait: Arc::clone(&wait),
         write_timeout: limits.write_timeout,
         write_deadline: None,
-        held: None,
     };
     (stream, HeaderTimer(wait), wait_until_broken(writer))
 }
@@ -65,8 +61,6 @@ pub(crate) struct WatchedStream {
     write_timeout: Duration,
     /// Set while the socket is full.
     write_deadline: Option<WriteDeadline>,
-    /// Set while an end of input is hidden from the request in progress.
-    held: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 /// Deadline for the next MiB that a slow client must read.
@@ -77,22 +71,6 @@ struct WriteDeadline {
 }
 
 impl WatchedStream {
-    /// Handles an end of input: ready when the reader may see it.
-    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let hang_up = self.wait.hang_up();
-        let ended_at = match &self.held {
-            Some(held) => held.deadline() - HELD_MAX,
-            None => Instant::now(),
-        };
-        if !hang_up.hides_disconnect(ended_at, context) {
-            return Poll::Ready(());
-        }
-        let held = self
-            .held
-            .get_or_insert_with(|| Box::pin(sleep_until(ended_at + HELD_MAX)));
-        held.as_mut().poll(context)
-    }
-
     /// Passes on the result of a write, or fails if the client has read too little for too long.
     fn check_progress(
         &mut self,
@@ -112,7 +90,7 @@ impl WatchedStream {
         });
         ready!(pace.step_ends.as_mut().poll(context));
         // Resets the connection on close. The kernel would otherwise keep megabytes of the answer for as long as
-        // // the client reads slowly.
+        // the client reads slowly.
         let _ = self.reader.as_ref().set_zero_linger();
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -144,12 +122,7 @@ impl AsyncRead for WatchedStream {
             }
             Poll::Ready(read) => read?,
         }
-        let read = &buffer.filled()[before..];
-        if read.is_empty() && buffer.remaining() > 0 {
-            ready!(self.poll_end(context));
-        } else {
-            self.wait.received(read)?;
-        }
+        self.wait.received(&buffer.filled()[before..])?;
         Poll::Ready(Ok(()))
     }
 }
@@ -235,8 +208,7 @@ mod tests {
             header_budget: ByteBudget::new(0),
             waiting: None,
         };
-        let (mut stream, _timer, _broken) =
-            wrap_connection(server, &limits, shared, DisconnectPolicy::default());
+        let (mut stream, _timer, _broken) = wrap_connection(server, &limits, shared);
         let reading = async {
             let mut buffer = vec![0; bytes_a_tick];
             while client.read_exact(&mut buffer).await.is_ok() {

@@ -97,9 +97,7 @@ impl WaitersBench {
 
     /// Consumes one job without waiting. Returns whether there was one; the job is released.
     pub async fn consume_once(&self) -> bool {
-        let delivery = self
-            .waiters
-            .wait(&self.sources, CLAIM, Duration::ZERO, &|| ());
+        let delivery = self.waiters.wait(&self.sources, CLAIM, Duration::ZERO);
         matches!(delivery.await, Ok(Some(_)))
     }
 }

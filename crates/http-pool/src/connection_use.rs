@@ -1,11 +1,22 @@
 //! How far a connection was used, which hyper does not say when a request fails.
 
+use std::error::Error;
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use futures_util::future::BoxFuture;
+use hyper::Uri;
 use hyper::http::Extensions;
-use hyper_util::client::legacy::connect::Connected;
+use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use tower::Service;
+
+/// The most bytes of the first read of an answer.
+const FIRST_READ_BYTES: usize = 2048;
 
 /// The use of one connection, shared by its stream and the requests on it.
 #[derive(Debug, Clone)]
@@ -22,7 +33,7 @@ struct UseState {
 
 impl ConnectionUse {
     /// The use of a connection that is made now.
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self(Arc::new(UseState {
             connected_at: Instant::now(),
             is_reused: AtomicBool::new(false),
@@ -37,21 +48,122 @@ impl ConnectionUse {
         extras.remove()
     }
 
-    /// Another request begins.
-    pub(crate) fn begin_next_request(&self) {
-        self.0.is_reused.store(true, Ordering::Relaxed);
-        self.0.is_answered.store(false, Ordering::Relaxed);
+    /// A part of a request is written. The first part behind an answer begins another request.
+    fn write(&self) {
+        if self.0.is_answered.swap(false, Ordering::Relaxed) {
+            self.0.is_reused.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// Bytes of an answer were received.
-    pub(crate) fn receive(&self) {
+    /// Bytes of an answer are read.
+    fn read(&self) {
         self.0.is_answered.store(true, Ordering::Relaxed);
+    }
+
+    fn is_answered(&self) -> bool {
+        self.0.is_answered.load(Ordering::Relaxed)
     }
 
     /// Whether it was idle before a request that began at this time, and ended before the first byte of the answer.
     pub(crate) fn ended_unanswered(&self, begun: Instant) -> bool {
         // A connection that was made for another request may be idle before its first request.
         let was_idle = self.0.is_reused.load(Ordering::Relaxed) || self.0.connected_at < begun;
-        was_idle && !self.0.is_answered.load(Ordering::Relaxed)
+        was_idle && !self.is_answered()
+    }
+}
+
+/// A connector whose connections record their [`ConnectionUse`].
+#[derive(Debug, Clone)]
+pub struct RecordingConnector<C>(pub C);
+
+impl<C> Service<Uri> for RecordingConnector<C>
+where
+    C: Service<Uri>,
+    C::Error: Into<Box<dyn Error + Send + Sync>>,
+    C::Future: Send + 'static,
+{
+    type Response = RecordingIo<C::Response>;
+    type Error = C::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, C::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), C::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connecting = self.0.call(uri);
+        Box::pin(async {
+            Ok(RecordingIo {
+                inner: connecting.await?,
+                connection_use: ConnectionUse::new(),
+            })
+        })
+    }
+}
+
+/// A connection that records its [`ConnectionUse`].
+#[derive(Debug)]
+pub struct RecordingIo<T> {
+    inner: T,
+    connection_use: ConnectionUse,
+}
+
+impl<T: Read + Unpin> Read for RecordingIo<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        mut buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.connection_use.is_answered() {
+            return Pin::new(&mut self.inner).poll_read(context, buffer);
+        }
+        // A cursor does not tell whether a read has filled it, so the first bytes of an answer are copied.
+        let mut chunk = [0; FIRST_READ_BYTES];
+        let room = buffer.remaining().min(FIRST_READ_BYTES);
+        let mut first = ReadBuf::new(&mut chunk[..room]);
+        ready!(Pin::new(&mut self.inner).poll_read(context, first.unfilled()))?;
+        if !first.filled().is_empty() {
+            self.connection_use.read();
+        }
+        buffer.put_slice(first.filled());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: Write + Unpin> Write for RecordingIo<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.connection_use.write();
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.connection_use.write();
+        Pin::new(&mut self.inner).poll_write_vectored(context, parts)
+    }
+}
+
+impl<T: Connection> Connection for RecordingIo<T> {
+    fn connected(&self) -> Connected {
+        self.inner.connected().extra(self.connection_use.clone())
     }
 }

@@ -5,7 +5,6 @@
 
 mod connection_use;
 mod error;
-mod interim_limit;
 mod retry_after;
 
 use std::time::{Duration, Instant};
@@ -20,15 +19,14 @@ use hyper_util::client::legacy::connect::{Connect, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout_at;
 
-use connection_use::ConnectionUse;
+use connection_use::{ConnectionUse, RecordingConnector};
 pub use error::RequestError;
-use interim_limit::InterimLimitConnector;
 pub use retry_after::retry_after;
 
 /// Shorter than the time after which servers usually close idle connections.
 const IDLE_LIMIT: Duration = Duration::from_secs(20);
 
-type Connections<C> = Client<InterimLimitConnector<C>, Full<Bytes>>;
+type Connections<C> = Client<RecordingConnector<C>, Full<Bytes>>;
 
 /// Connections that are kept open between requests.
 #[derive(Debug, Clone)]
@@ -49,11 +47,11 @@ pub enum Resend {
 
 impl<C> HttpPool<C>
 where
-    InterimLimitConnector<C>: Connect + Clone + Send + Sync + 'static,
+    RecordingConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     /// A pool whose connections this connector makes. It does not connect yet.
     pub fn new(connector: C) -> Self {
-        let connector = InterimLimitConnector(connector);
+        let connector = RecordingConnector(connector);
         let mut builder = Client::builder(TokioExecutor::new());
         builder
             .pool_timer(TokioTimer::new())
@@ -103,7 +101,7 @@ async fn send<C>(
     limit: Duration,
 ) -> Result<Response<Incoming>, (RequestError, ConnectionEnd)>
 where
-    InterimLimitConnector<C>: Connect + Clone + Send + Sync + 'static,
+    RecordingConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     let connection = capture_connection(&mut request);
     let deadline = tokio::time::Instant::from_std(begun) + limit;

@@ -8,7 +8,6 @@ mod audit;
 mod environment;
 mod fixture;
 mod full_log_files;
-mod half_closed;
 mod health;
 mod lmstfy_file;
 mod lmstfy_flags;

@@ -1,15 +1,13 @@
 //! The pid file.
 
 use std::fs;
-use std::process::Command;
 
 use tidegate_testkit::{DaemonProgram, run_until_exit, run_until_exit_with};
 
 use crate::fixture::{DaemonFixture, LIMIT};
-use crate::service_manager::Running;
 
 #[tokio::test]
-async fn a_pid_file_exists_while_its_process_runs_and_has_one_owner() {
+async fn a_pid_file_exists_while_its_process_runs() {
     let fixture = DaemonFixture::new().await;
     let pid_file = fixture.name("x.pid");
     for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
@@ -18,13 +16,6 @@ async fn a_pid_file_exists_while_its_process_runs_and_has_one_owner() {
         let daemon = fixture.start(program, &["--pid-file", &pid_file]).await;
         let written = fs::read_to_string(&pid_file).unwrap();
         assert_eq!(written, format!("{}\n", daemon.pid()));
-
-        let flags = ["--pid-file", &pid_file, "--admin-listen", "127.0.0.1:0"];
-        let ended = run_until_exit(program, &flags, LIMIT).await;
-        assert_eq!(ended.code, Some(1));
-        let said = format!("process {} holds it", daemon.pid());
-        assert!(ended.log.contains(&said), "{}", ended.log);
-        assert_eq!(fs::read_to_string(&pid_file).unwrap(), written);
 
         // A killed process leaves its file; the next process takes it over.
         daemon.restart().await;
@@ -43,65 +34,18 @@ async fn other_files_are_not_overwritten_and_links_are_not_followed() {
     let link = fixture.name("link.pid");
     std::os::unix::fs::symlink(fixture.path("target"), fixture.path("link.pid")).unwrap();
     for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
-        for path in [&other, &link] {
+        for (path, said) in [
+            (&other, format!("{other} is no pid file")),
+            (&link, format!("cannot write {link}")),
+        ] {
             let flags = ["--pid-file", path, "--admin-listen", "127.0.0.1:0"];
             let ended = run_until_exit(program, &flags, LIMIT).await;
             assert_eq!(ended.code, Some(1));
-            let said = format!("{path} is no pid file");
             assert!(ended.log.contains(&said), "{}", ended.log);
         }
     }
     assert_eq!(fs::read_to_string(fixture.path("own.toml")).unwrap(), text);
     assert!(!fixture.path("target").exists());
-}
-
-#[tokio::test]
-async fn the_pid_file_of_another_running_process_is_kept() {
-    let fixture = DaemonFixture::new().await;
-    let other = Running(Command::new("sleep").arg("600").spawn().unwrap());
-    let id = other.0.id();
-    let pid_file = fixture.write("x.pid", &format!("{id}\n"));
-    let flags = ["--pid-file", &pid_file, "--redis", "redis://127.0.0.1:1"];
-    let environment = [
-        ("TIDEGATE_ADMIN_LISTEN", "127.0.0.1:0"),
-        ("TIDEGATE_CONNECT_PATIENCE", "0s"),
-    ];
-    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
-        let ended = run_until_exit_with(program, &flags, &environment, LIMIT).await;
-        let said = format!("{pid_file} belongs to process {id}");
-        assert!(ended.log.contains(&said), "{}", ended.log);
-        assert_eq!(fs::read_to_string(&pid_file).unwrap(), format!("{id}\n"));
-    }
-    drop(other);
-    let flags = ["--pid-file", &pid_file];
-    let pump = fixture.start(DaemonProgram::Pumpd, &flags).await;
-    let written = fs::read_to_string(&pid_file).unwrap();
-    assert_eq!(written, format!("{}\n", pump.pid()));
-}
-
-#[tokio::test]
-async fn a_log_file_is_refused_as_the_pid_file() {
-    let fixture = DaemonFixture::new().await;
-    let folder = fixture.path("");
-    std::os::unix::fs::symlink(&folder, fixture.path("link")).unwrap();
-    let environment = [
-        ("TIDEGATE_LOG__DIRECTORY", folder.to_str().unwrap()),
-        ("TIDEGATE_ADMIN_LISTEN", "127.0.0.1:0"),
-        ("TIDEGATE_CONNECT_PATIENCE", "0s"),
-    ];
-    for (program, name) in [
-        (DaemonProgram::Api, "access.log"),
-        (DaemonProgram::Pumpd, "link/error.log"),
-    ] {
-        let pid_file = fixture.name(name);
-        let flags = ["--pid-file", &pid_file, "--redis", "redis://127.0.0.1:1"];
-        let ended = run_until_exit_with(program, &flags, &environment, LIMIT).await;
-        assert_eq!(ended.code, Some(1));
-        let said = format!("pid_file: {pid_file} is a log file");
-        assert!(ended.log.contains(&said), "{}", ended.log);
-        assert!(fs::exists(&pid_file).unwrap());
-        fs::write(fixture.path("error.log"), "").unwrap();
-    }
 }
 
 #[tokio::test]

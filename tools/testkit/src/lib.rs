@@ -16,7 +16,6 @@
 //! | [`NativeClient`] | a client of the native API, which checks each answer against the OpenAPI document |
 //! | [`OtlpReceiver`] | a collector of the spans that daemons send |
 //! | [`raw`] | a client that sends exact bytes and may violate the protocol |
-//! | [`endless_interim_answers`] | an HTTP server that never comes to its answer |
 //! | [`traffic`] | clients that continue during faults |
 //! | [`same_answer`] | the comparison of an answer with one that a document shows |
 //! | [`consistency`] | the check that no job was lost, orphaned or counted wrongly |
@@ -38,7 +37,6 @@ pub mod eventually;
 mod far_api;
 pub mod fault_proxy;
 pub mod full_disk;
-mod interim_answers;
 mod native_client;
 mod otlp_receiver;
 mod process;
@@ -67,7 +65,6 @@ pub use eventually::{eventually, eventually_unless_stalled};
 pub use far_api::FarApi;
 pub use fault_proxy::FaultProxy;
 pub use full_disk::limit_file_size;
-pub use interim_answers::endless_interim_answers;
 pub use native_client::NativeClient;
 pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use process::full_pipe;

@@ -250,9 +250,4 @@ impl RawHttp {
     pub fn reset(self) {
         let _ = self.stream.set_zero_linger();
     }
-
-    /// Closes the sending half. The peer may still answer.
-    pub async fn close_sending_half(&mut self) {
-        let _ = self.stream.shutdown().await;
-    }
 }

@@ -1,4 +1,3 @@
-use tidegate_daemon::DisconnectPolicy;
 use tokio::time::Instant;
 
 use super::throttle::{FAILURE_DELAY, WAITING_OF_SOURCE_MAX};
@@ -89,7 +88,6 @@ async fn login_from(
     headers.insert(header::AUTHORIZATION, basic(credentials).parse().unwrap());
     let peer = Peer {
         address: ([127, 0, 0, host], 1234).into(),
-        disconnect: DisconnectPolicy::default(),
     };
     accounts.admit(&headers, Some(peer)).await
 }

@@ -89,7 +89,6 @@ pub(crate) fn begin(
         head: Box::new(head),
         body,
         context: Arc::clone(&unanswered.context),
-        hang_up: peer.disconnect,
     };
     (api_request, unanswered)
 }

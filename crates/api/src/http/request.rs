@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::http::request::Parts;
-use tidegate_daemon::DisconnectPolicy;
-
 use super::body::LentBody;
 use super::context::RequestContext;
 use super::query::Query;
+use axum::http::request::Parts;
 
 /// A request. Its head refers to the read buffer of the connection: a handler must drop it before a long wait, so that
 /// the connection can reuse the buffer.
@@ -18,8 +16,6 @@ pub(crate) struct ApiRequest {
     pub(crate) body: LentBody,
     /// Records pool and namespace for metrics and access log.
     pub(crate) context: Arc<RequestContext>,
-    /// Detects that the client hangs up. Call `DisconnectPolicy::cancel_on_disconnect` before a long wait.
-    pub(crate) hang_up: DisconnectPolicy,
 }
 
 impl ApiRequest {

@@ -62,10 +62,7 @@ pub(super) async fn reserve(
         &app.job_defaults(),
         requests.consume_jobs_max,
     )?;
-    let (hang_up, context) = (
-        api_request.hang_up.clone(),
-        Arc::clone(&api_request.context),
-    );
+    let context = Arc::clone(&api_request.context);
     if !scope.has_name || scope.queues.len() > requests.consume_queues_max {
         return Err(ApiError::NoQueue);
     }
@@ -77,8 +74,7 @@ pub(super) async fn reserve(
     let room = token.map(|token| app.engine.room.take(token, None, scope.queues.len()));
     let room = room.transpose()?;
     let sources = scope.pool.sources(&scope.queues);
-    let parked = || hang_up.cancel_on_disconnect();
-    let waiting = app.engine.waiters.wait(&sources, claim, patience, &parked);
+    let waiting = app.engine.waiters.wait(&sources, claim, patience);
     let waiting = timeout_at(scope.ends_at + patience, waiting);
     let revoked = async {
         match &room {

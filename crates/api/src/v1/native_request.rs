@@ -47,7 +47,6 @@ pub(super) struct NativeRequest {
     pub(super) principal: Principal,
     pub(super) headers: HeaderMap,
     pub(super) context: Arc<RequestContext>,
-    pub(super) hang_up: tidegate_daemon::DisconnectPolicy,
     query: Vec<QueryPair<'static>>,
     body: LentBody,
     parts: PathParts,
@@ -57,7 +56,6 @@ pub(super) struct NativeRequest {
 pub(super) struct WaitingClient {
     pub(super) principal: Principal,
     pub(super) context: Arc<RequestContext>,
-    pub(super) hang_up: tidegate_daemon::DisconnectPolicy,
 }
 
 impl NativeRequest {
@@ -66,7 +64,6 @@ impl NativeRequest {
         WaitingClient {
             principal: self.principal,
             context: self.context,
-            hang_up: self.hang_up,
         }
     }
 
@@ -100,7 +97,6 @@ impl NativeRequest {
             head,
             body,
             context,
-            hang_up,
         } = api_request;
         let namespaces = NamespaceGrant::try_from(decoded(&parts.namespace)?)?;
         let principal = match context.port {
@@ -129,7 +125,6 @@ impl NativeRequest {
             query,
             headers: head.headers,
             context,
-            hang_up,
             body,
             parts,
         })

@@ -87,11 +87,8 @@ pub(super) async fn reserve(pending: Box<PendingReserve>) -> Result<Response<Bod
         engine.room.take(credential, principal.ends_at, seats)
     };
     let room = waits.then(take).transpose()?;
-    let parked = || pending.client.hang_up.cancel_on_disconnect();
     let (claim, patience) = (pending.claim, pending.patience);
-    let waiting = engine
-        .waiters
-        .wait(&pending.sources, claim, patience, &parked);
+    let waiting = engine.waiters.wait(&pending.sources, claim, patience);
     let waiting = timeout_at(pending.ends_at + patience, waiting);
     let revoked = async {
         match &room {

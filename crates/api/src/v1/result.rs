@@ -9,7 +9,6 @@ use tidegate_core::v1::job::{ResultQuery, UnfinishedJob};
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{Job, JobId, QueueKey};
-use tidegate_daemon::DisconnectPolicy;
 use tidegate_engine::{EngineError, Pool, WaitPermit};
 use tidegate_store::{JobEnd, JobReference};
 use tokio::time::Instant;
@@ -67,7 +66,6 @@ pub(super) struct EndWait {
     queue: QueueKey,
     /// `None` if it does not wait.
     room: Option<WaitPermit>,
-    hang_up: DisconnectPolicy,
     wait: Duration,
 }
 
@@ -92,7 +90,6 @@ impl EndWait {
             pool: Arc::clone(&principal.pool),
             queue,
             room: (!wait.is_zero()).then(take).transpose()?,
-            hang_up: request.hang_up.clone(),
             wait,
         })
     }
@@ -107,7 +104,6 @@ impl EndWait {
         let Some(room) = &self.room else {
             return Ok(waiting.await?);
         };
-        self.hang_up.cancel_on_disconnect();
         tokio::select! {
             biased;
             () = room.revoked() => Err(EndWaitError::Revoked),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tidegate_daemon::DisconnectPolicy;
 use tidegate_store::{Claim, LeaseLength};
 use tokio::time::{Instant, timeout_at};
 
@@ -15,7 +14,6 @@ use super::service::{CREDENTIAL, YouzanService};
 pub(super) async fn reserve(
     service: &YouzanService,
     pop: PopRequest,
-    hang_up: DisconnectPolicy,
     ends_at: Instant,
 ) -> Result<CommandResult, YouzanError> {
     let engine = &service.app.engine;
@@ -28,8 +26,7 @@ pub(super) async fn reserve(
         count: 1,
         lease: LeaseLength::AsConfigured,
     };
-    let parked = || hang_up.cancel_on_disconnect();
-    let waiting = engine.waiters.wait(&sources, claim, patience, &parked);
+    let waiting = engine.waiters.wait(&sources, claim, patience);
     let waited = timeout_at(ends_at + patience, waiting).await;
     let Some(delivery) = waited.map_err(|_| YouzanError::StorageFailed)?? else {
         return Ok(CommandResult::Nothing);

@@ -142,7 +142,6 @@ async fn execute(
         head,
         body,
         context,
-        hang_up,
     } = api_request;
     let _ = context.pool.set(Arc::clone(&service.pool));
     service.authenticate(&head.headers)?;
@@ -172,7 +171,7 @@ async fn execute(
         // Enforces the time limit itself.
         CommandName::Pop => {
             let pop = PopRequest::read(fields, app.request_limits.consume_queues_max)?;
-            reserve::reserve(service, pop, hang_up, Instant::now() + limit).await
+            reserve::reserve(service, pop, Instant::now() + limit).await
         }
     }
 }

@@ -104,17 +104,3 @@ impl ProbeAnswer {
         serde_json::from_slice(&self.body).ok()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use tidegate_testkit::endless_interim_answers;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn endless_interim_answers_end_a_request() {
-        let url = format!("http://{}", endless_interim_answers());
-        let error = HttpProbe::new(&url).unwrap().get(&url).await.unwrap_err();
-        assert!(error.ends_with("endless interim answers"), "{error}");
-    }
-}

@@ -1,10 +1,8 @@
 //! Start and end of a daemon.
 
 use std::fmt::Display;
-use std::fs;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +20,6 @@ use crate::launch::settings_loader::{LoadedSettings, SettingsLoader};
 
 /// Longest time that blocked tasks may delay the exit of the process.
 const BLOCKED_LIMIT: Duration = Duration::from_millis(500);
-
-/// Files in `log.directory`.
-const LOG_FILES: [&str; 2] = ["access.log", "error.log"];
 
 /// Runs a daemon: loads its settings, sets up the runtime, signals, logs and pid file, then calls `run`.
 /// `own` has the daemon's own flags.
@@ -137,27 +132,10 @@ fn run_daemon<C: Settings, E: Display>(
     })
 }
 
-/// Writes the pid file, if it is configured. Call it after the log files are open.
+/// Writes the pid file, if it is configured.
 fn write_pid_file<C: Settings>(settings: &C) -> Result<Option<PidFile>, String> {
     let path = settings.pid_file();
-    if path.as_os_str().is_empty() {
-        return Ok(None);
-    }
-    let directory = &settings.log().directory;
-    let is_at_path = |name: &&str| is_same(path, &directory.join(name));
-    // An empty log file would be accepted as a pid file, and removed at the end.
-    if !directory.as_os_str().is_empty() && LOG_FILES.iter().any(is_at_path) {
-        return Err(format!(
-            "pid_file: {} is a log file of this process; set pid_file to another path",
-            path.display()
-        ));
-    }
-    let written = PidFile::write(path).map(Some);
+    let path = (!path.as_os_str().is_empty()).then_some(path);
+    let written = path.map(PidFile::write).transpose();
     written.map_err(|error| error.to_string())
-}
-
-/// Whether two paths lead to the same existing file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let identity = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
-    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }

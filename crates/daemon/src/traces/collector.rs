@@ -124,24 +124,3 @@ impl FailureLog {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use tidegate_testkit::endless_interim_answers;
-    use tokio::time::timeout;
-
-    use super::*;
-
-    const LIMIT: Duration = Duration::from_secs(30);
-
-    #[tokio::test]
-    async fn endless_interim_answers_end_a_request_and_not_the_runtime() {
-        let address = endless_interim_answers();
-        let client = CollectorClient::new(Handle::current(), LIMIT).unwrap();
-        let request = Request::post(format!("http://{address}/v1/traces"));
-        let sending = client.send_bytes(request.body(Bytes::new()).unwrap());
-        let error = timeout(LIMIT, sending).await.unwrap().unwrap_err();
-        let text = with_causes(&*error);
-        assert!(text.ends_with("endless interim answers"), "{text}");
-    }
-}

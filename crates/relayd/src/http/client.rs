@@ -187,9 +187,6 @@ impl tower::Service<Name> for GuardedResolver {
 mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
-    use tidegate_testkit::endless_interim_answers;
-    use tokio::time::timeout;
-
     use super::*;
 
     const LIMIT: Duration = Duration::from_millis(300);
@@ -209,17 +206,5 @@ mod tests {
         assert!(matches!(error, RequestError::NotConnected(_)), "{error:?}");
         let error = send(format!("http://{address}")).await;
         assert!(matches!(error, RequestError::TimedOut(_)), "{error:?}");
-    }
-
-    #[tokio::test]
-    async fn endless_interim_answers_end_a_request_and_not_the_runtime() {
-        let address = endless_interim_answers();
-        let client = HttpClient::new(None, 100).unwrap();
-        let uri = format!("http://{address}").parse().unwrap();
-        let limit = LIMIT * 100;
-        let sent = client.send(Method::POST, &uri, HeaderMap::new(), Bytes::new(), limit);
-        let error = timeout(limit, sent).await.unwrap().unwrap_err();
-        let text = error.to_string();
-        assert!(text.ends_with("endless interim answers"), "{text}");
     }
 }

@@ -36,7 +36,6 @@ impl Waiters {
     /// sources were answered, and sources whose checks have not begun within `patience` are left out. If the first source fills only a part of the claim, the sources behind it are checked for
     /// the rest, without waiting for jobs.
     ///
-    /// `parked` is called when the first checks have found no job and the wait begins.
     ///
     /// Dropping the future leaves all wait queues at once and releases jobs that were reserved for it.
     ///
@@ -48,15 +47,11 @@ impl Waiters {
         sources: &[Source],
         claim: Claim,
         patience: Duration,
-        parked: &(dyn Fn() + Sync),
     ) -> Result<Option<Delivery>, EngineError> {
         // Checks have a box of their own, so that a consumer that waits has no room for them.
         let first = match patience.is_zero() {
             true => Box::pin(self.check_now(sources, claim, None)).await?,
-            false => {
-                self.wait_for_first(sources, claim, patience, parked)
-                    .await?
-            }
+            false => self.wait_for_first(sources, claim, patience).await?,
         };
         let Some(mut delivery) = first else {
             return Ok(None);
@@ -117,7 +112,6 @@ impl Waiters {
         sources: &[Source],
         claim: Claim,
         patience: Duration,
-        parked: &(dyn Fn() + Sync),
     ) -> Result<Option<Delivery>, EngineError> {
         let deadline = Instant::now() + patience;
         let mut waiter = ParkedWaiter::new(&self.0, claim, true, sources.first());
@@ -125,7 +119,6 @@ impl Waiters {
             SeatOutcome::NothingYet => {}
             news => return waiter.finish(news, false),
         }
-        parked();
         let ended = async {
             match sources {
                 [] => self.0.closed.cancelled().await,
