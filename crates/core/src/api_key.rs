@@ -19,7 +19,7 @@ pub struct ApiKeyId([u8; API_KEY_ID_BYTES]);
 #[error("the id of an API key has {API_KEY_ID_BYTES} characters of 0-9 and A-Z")]
 pub struct InvalidApiKeyId;
 
-/// What an API key allows.
+/// The requests that an API key allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a publish does if a job has its key.
+/// The effect of a publish whose key a job has already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -28,7 +28,7 @@ impl IfExists {
     }
 }
 
-/// What a cancel does if the job is running.
+/// The effect of a cancel on a running job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]

@@ -1,5 +1,5 @@
-//! Durability: what has stored a job when its publish is answered. `docs/durability.md` describes which failures each level
-//! survives.
+//! Durability: the copies of a job that exist when its publish is answered. `docs/durability.md` describes which
+//! failures each level survives.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::v1::problem::InvalidValue;
 
-/// What has a job when its publish is answered: memory of the master alone, its disk, or replicas too.
+/// The copies of a job when its publish is answered: in the memory of the master alone, on its disk, or on replicas
+/// too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Durability {

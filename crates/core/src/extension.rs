@@ -8,8 +8,8 @@ pub(crate) const GROUP_HASH_BYTES: usize = 8;
 /// How long each delay after a failure is, in ms.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RetrySteps {
-    /// The delay after the first failure, after the second one, and so on, up to [`RETRY_DELAYS_MAX`](crate::limits::RETRY_DELAYS_MAX); the last one is
-    /// repeated.
+    /// The delay after the first failure, after the second failure, and so on, at most
+    /// [`RETRY_DELAYS_MAX`](crate::limits::RETRY_DELAYS_MAX) delays; the last delay is repeated.
     Listed(Vec<u64>),
     /// The delay is multiplied by the factor after each failure, up to the longest one.
     Growing {

@@ -13,7 +13,8 @@ pub fn hash_slot(key: &[u8]) -> u16 {
 pub(crate) fn tags() -> Vec<u32> {
     let mut tags = vec![None; usize::from(HASH_SLOTS)];
     let mut missing = tags.len();
-    // The CRC of every smaller number: that of a number follows from that of its digits without the last.
+    // The CRC of every smaller number: the CRC of all digits but the last, extended by the last, is the CRC of a
+    // number.
     let mut sums: Vec<u16> = Vec::new();
     let mut number = 0;
     while missing > 0 {

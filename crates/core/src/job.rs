@@ -10,7 +10,8 @@ use crate::state::JobState;
 /// String attributes of a job, in the order in which they were given.
 pub type Attributes = Vec<(String, String)>;
 
-/// The attribute with the content type of a job of the native API. Names that begin with a colon cannot be used by clients.
+/// The attribute with the content type of a job of the native API. Names that begin with a colon cannot be used by
+/// clients.
 pub const CONTENT_TYPE_ATTRIBUTE: &str = ":t";
 /// The attribute with the text of a job's key; its record has the hash only.
 pub const KEY_ATTRIBUTE: &str = ":k";
@@ -32,8 +33,8 @@ pub struct NewJob {
     pub tries: u16,
     /// A flag that the HTTP interface stores with the job. It has no meaning in this crate.
     pub mark: bool,
-    /// Options of the native API. A job that has them and no tries counts failures, and must start within `ttl_ms` after
-    /// it is due.
+    /// Options of the native API. A job that has them and no tries counts failures, and must start within `ttl_ms`
+    /// after it is due.
     pub native: Option<Box<NativeOptions>>,
 }
 
@@ -106,7 +107,7 @@ impl NewJob {
     }
 }
 
-/// What a job of the native API counts.
+/// The counts in a job of the native API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Failures {
     /// Deliveries that their consumers reported as failed, up to 4095.
@@ -120,15 +121,15 @@ pub struct Failures {
 pub struct Job {
     /// The job's id.
     pub id: JobId,
-    /// The bytes that were published; of a job that is done, those of its result.
+    /// The published bytes. A job that is done has the bytes of its result instead.
     pub body: Bytes,
-    /// The attributes that were published; of a job that is done, those of its result.
+    /// The published attributes. A job that is done has the attributes of its result instead.
     pub attributes: Attributes,
     /// The flag that the HTTP interface stored with the job.
     pub mark: bool,
     /// The stored options, if there are any.
     pub extension: Option<Box<RecordExtension>>,
-    /// What a job of the native API counts; `None` if it has tries.
+    /// `None` for a job with tries.
     pub failures: Option<Failures>,
     /// Whether its producer wants it cancelled while a consumer holds it.
     pub cancel_requested: bool,

@@ -7,7 +7,7 @@
 //! | 48 | job number inside the bucket |
 //! | 16 | nonce, random |
 //!
-//! The text form is that of a ULID (26 characters of Crockford's base 32): it sorts by creation time
+//! The text form is a ULID (26 characters of Crockford's base 32): it sorts by creation time
 //! and is a valid queue name. The nonce prevents guessing ids by counting: an id with another nonce than the
 //! record's finds no job.
 

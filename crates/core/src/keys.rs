@@ -29,7 +29,8 @@ pub const API_KEYS: &str = "tg:keys";
 /// How the keys of the ids of API keys begin. They are in the hash slot of [`API_KEYS`].
 const API_KEYS_OF: &str = "tg:keys_of:{tg:keys}:";
 
-/// The hash of the ids of the API keys of a namespace, or of those for all namespaces (`*`): field = id, value = nothing.
+/// The hash of the ids of the API keys of a namespace, or of the keys for all namespaces (`*`): field = id, value =
+/// nothing.
 #[must_use]
 pub fn api_keys_of(namespaces: &str) -> String {
     format!("{API_KEYS_OF}{namespaces}")
@@ -50,14 +51,15 @@ pub const POLICIES: &str = "tg:policies";
 /// revision, field `namespace/` = the number of its relays.
 pub const RELAYS: &str = "tg:relays";
 
-/// The hash of what daemons have reported of relays, in the hash slot of [`RELAYS`]: field = `namespace/relay`, value = revision
-/// of the relay, time of the report, rank of the state, process, and the status as JSON.
+/// The hash of the reports of daemons about relays, in the hash slot of [`RELAYS`]: field = `namespace/relay`, value =
+/// revision of the relay, time of the report, rank of the state, process, and the status as JSON.
 pub const RELAY_REPORTS: &str = "tg:{tg:relays}:reports";
 
 /// How the keys of the schedules of namespaces begin.
 const SCHEDULES: &str = "tg:schedules:";
 
-/// The hash of the schedules of a namespace: field = name, value = revision and definition; field `#` = the last revision.
+/// The hash of the schedules of a namespace: field = name, value = revision and definition; field `#` = the last
+/// revision.
 #[must_use]
 pub fn schedules(namespace: &str) -> String {
     format!("{SCHEDULES}{namespace}")
@@ -69,12 +71,12 @@ pub fn namespace_of_schedules(key: &str) -> Option<&str> {
     key.strip_prefix(SCHEDULES)
 }
 
-/// The hash of the sizes of all queues, as one process has collected them. The number is the version of its pages: processes
-/// of another version use another key.
+/// The hash of the sizes of all queues, as one process has collected them. The number is the version of its pages:
+/// processes of another version use another key.
 pub const SIZES: &str = "tg:sizes:1";
 
-/// The string with the queues in which a namespace has a job with this key, for clients that name a job by its key alone.
-/// It is a hint with a TTL.
+/// The string with the queues in which a namespace has a job with this key, for clients that name a job by its key
+/// alone. It is a hint with a TTL.
 #[must_use]
 pub fn directory(namespace: &str, key: &str) -> String {
     format!("tg:directory:{namespace}/{key}")
@@ -179,8 +181,8 @@ impl BucketKeys {
         format!("{}log:{number}", self.prefix)
     }
 
-    /// Sorted set: namespace → when a pump looks at its schedules, in ms, for the schedules of queues whose first lane is in this
-    /// bucket.
+    /// Sorted set: namespace → when a pump looks at its schedules, in ms, for the schedules of queues whose first lane
+    /// is in this bucket.
     #[must_use]
     pub fn schedules(&self) -> String {
         format!("{}schedules", self.prefix)
@@ -192,7 +194,8 @@ impl BucketKeys {
         format!("{}ticks:{namespace}", self.prefix)
     }
 
-    /// Hash: what the bucket knows of a schedule, whose name is `namespace/schedule`.
+    /// Hash: the tick of a schedule, whose name is `namespace/schedule`, and the definition that it was calculated
+    /// from.
     #[must_use]
     pub fn schedule(&self, name: &str) -> String {
         format!("{}sched:{name}", self.prefix)
@@ -250,8 +253,8 @@ impl BucketKeys {
     }
 }
 
-/// The sorted set with the workers of a namespace, in the order of their names: for each process that knows a worker its name, that of the
-/// process, until when this counts, and the worker.
+/// The sorted set with the workers of a namespace, in the order of their names. Each process that knows a worker has an
+/// entry: name of the worker, name of the process, end of the entry, and the worker.
 #[must_use]
 pub fn workers(namespace: &str) -> String {
     format!("tg:workers:{namespace}")
@@ -327,7 +330,7 @@ mod tests {
             assert_eq!(buckets.split(nobodys), None, "{nobodys}");
         }
         assert_eq!(bucket_of_channel(&limit_units("read", "1:{2}/t")), None);
-        // A key may have any characters, those of hash tags too.
+        // A key may have any characters, braces too.
         for key in [
             directory("shop", "17:{13609}:c:1"),
             limit_units("read", "t"),

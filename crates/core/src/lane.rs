@@ -64,8 +64,8 @@ pub struct LaneRow {
     pub epoch: u64,
 }
 
-/// The number of jobs that a lane of a queue with so many lanes may hold, if the queue may hold `limit`. Counting all lanes would
-/// take a call to each, and would not be atomic.
+/// The number of jobs that a lane of a queue with so many lanes may hold, if the queue may hold `limit`. Counting all
+/// lanes would take a call to each, and would not be atomic.
 #[must_use]
 pub fn share_of(lane: u16, lanes: u16, limit: u64) -> u64 {
     // A damaged row may have no lanes.

@@ -19,7 +19,8 @@ pub struct LifecycleState {
     pub state: JobState,
     /// Deliveries left.
     pub tries_left: u16,
-    /// Deliveries made, those that were taken back included: it only grows, so id and attempt name a delivery forever.
+    /// Deliveries made, including deliveries that were taken back. It only grows, so id and attempt identify a delivery
+    /// forever.
     pub attempt: u32,
     /// Due time or end of the lease, in ms since 1970.
     pub due_at_ms: u64,

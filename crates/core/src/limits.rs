@@ -1,11 +1,12 @@
 //! The limits of the API: each is here once, with its unit in its name.
 //!
-//! Most are fixed. Those in [`ConfigurableLimits`] are defaults that a server may change.
+//! Most are fixed. The limits in [`ConfigurableLimits`] are defaults that a server may change.
 
 /// The largest duration, and the last instant since 1970 (9999-12-31T23:59:59.999Z), in ms.
 pub const TIME_MS_MAX: u64 = 253_402_300_799_999;
-/// The last instant since 1970 at which a job can be due (2527-06-23T06:20:44.416Z), and the longest delay, `start_within`
-/// and time to live, in ms. The current time plus this fits into the 48 bits that a record has for an instant.
+/// The last instant since 1970 at which a job can be due (2527-06-23T06:20:44.416Z), and the longest delay,
+/// `start_within` and time to live, in ms. The current time plus this fits into the 48 bits that a record has for an
+/// instant.
 pub const DURATION_MS_MAX: u64 = 1 << 44;
 /// The least integer that is an instant in ms (1973-03-03). Lower ones, except 0, are probably seconds.
 pub const TIMESTAMP_MS_MIN: u64 = 100_000_000_000;
@@ -34,8 +35,8 @@ pub const FILTER_BYTES_MAX: usize = 255;
 pub const ATTRIBUTES_MAX: usize = 32;
 /// The most attributes of the job of a schedule, which adds two to each job.
 pub const SCHEDULE_ATTRIBUTES_MAX: usize = ATTRIBUTES_MAX - 2;
-/// The most bytes of all attributes of a job as headers, percent-encoded. Common servers refuse more: Node.js takes 16 KiB
-/// of all headers, Apache 8 KiB of one.
+/// The most bytes of all attributes of a job as headers, percent-encoded. Common servers refuse more: Node.js takes 16
+/// KiB of all headers, Apache 8 KiB of one.
 pub const ATTRIBUTES_BYTES_MAX: usize = 8 * 1_024;
 /// The most bytes of the attributes of the job of a schedule, which adds two to each job.
 pub const SCHEDULE_ATTRIBUTES_BYTES_MAX: usize = ATTRIBUTES_BYTES_MAX - 512;
@@ -113,7 +114,7 @@ pub const AMQP_NAME_BYTES_MAX: usize = 255;
 /// The most bytes of the name of a topic of Kafka.
 pub const KAFKA_TOPIC_BYTES_MAX: usize = 249;
 
-/// The limits that a server may configure. [`Default`] has those of a server without such settings.
+/// The limits that a server may configure. [`Default`] has the limits of a server without such settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfigurableLimits {
     /// The most bytes of a payload.

@@ -30,7 +30,7 @@ pub fn lanes_max(buckets: u32) -> u16 {
 
 /// The bucket of a lane of a queue. Lane 0 has the bucket XXH3 (64 bits, seed 0) of `namespace/queue`,
 /// modulo the number of buckets. The others follow at the fractions 1/2, 1/4, 3/4, 1/8, 5/8 … of all
-/// buckets: each in the middle of the largest gap, so that no lane moves when another one is added.
+/// buckets: each in the middle of the largest gap, so that a new lane moves no other lane.
 ///
 /// # Panics
 /// When `buckets` is 0.
@@ -60,8 +60,9 @@ fn bucket_from(first: u64, lane: u16, buckets: u32) -> u16 {
     u16::try_from((first + distance) % u64::from(buckets)).unwrap_or(u16::MAX)
 }
 
-/// The bucket, among those of a server, in whose slot the roster of the server is stored: the one with the lowest hash
-/// of its number. It rarely changes while slots move one by one from the first to the last, as `redis-cli` moves them.
+/// The bucket in whose slot the roster of a server is stored: among the buckets of the server, it has the number with
+/// the lowest hash. It rarely changes while slots move one by one from the first to the last, as `redis-cli` moves
+/// them.
 #[must_use]
 pub fn roster_bucket(buckets: impl IntoIterator<Item = u16>) -> Option<u16> {
     let buckets = buckets.into_iter();

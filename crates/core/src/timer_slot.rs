@@ -84,8 +84,8 @@ impl Default for SlotWidth {
 
 /// A slot of far timers. Written as `<level>:<number>`.
 ///
-/// Slots are ordered by their begin, and those that begin together from the highest level to the lowest: a hint that is
-/// loaded from a slot goes to a later one in this order.
+/// Slots are ordered by their begin. Slots with the same begin are ordered from the highest level to the lowest. A hint
+/// that is loaded from a slot goes to a later slot in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FarSlot {
     /// 1 to [`FAR_LEVELS`].

@@ -118,8 +118,8 @@ fn damaged_records_are_rejected() {
     assert_eq!(refused(with(1, 0)), InvalidRecord::UnknownState(0));
 }
 
-/// Whether scripts set or change this byte of a record, so that the seal does not cover it: state, flags that change, and
-/// the rest of the header after the flags.
+/// Whether scripts set or change this byte of a record, so that the seal does not cover it: state, flags that change,
+/// and the rest of the header after the flags.
 fn is_unsealed(at: usize) -> bool {
     matches!(at, 1 | 2 | 4..32)
 }

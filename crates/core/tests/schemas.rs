@@ -1,4 +1,4 @@
-//! The OpenAPI schemas agree with what requests and answers accept.
+//! The OpenAPI schemas agree with the types of requests and answers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -96,7 +96,7 @@ impl Validator {
     }
 }
 
-/// Reads a request as a server does, and returns what a client would send for it.
+/// Reads a request as a server does, and returns the JSON that a client would send for it.
 fn read<T: CheckedRequest + Serialize>(value: &Value) -> Result<Value, String> {
     let limits = ConfigurableLimits::default();
     let read = read_body::<T>(value.to_string().as_bytes(), &limits);

@@ -1,8 +1,8 @@
 //! The one grammar of durations: in requests to `/v1`, in settings and in arguments of commands.
 //!
-//! A compact text such as `1500ms`, `90s`, `1.5h`, `1h30m` or `3d`, with units from the longest to the shortest, each at
-//! most once; or ISO 8601 without years and months, such as `PT5S` or `P1DT2H`. A day has 24 hours. A number without a
-//! unit is refused: it could be seconds or milliseconds.
+//! A compact text such as `1500ms`, `90s`, `1.5h`, `1h30m` or `3d`, with units from the longest to the shortest, each
+//! at most once; or ISO 8601 without years and months, such as `PT5S` or `P1DT2H`. A day has 24 hours. A number without
+//! a unit is refused: it could be seconds or milliseconds.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ enum BadPart {
     TooLong,
 }
 
-/// Reads a duration. What is finer than a nanosecond is rounded up.
+/// Reads a duration. Fractions of a nanosecond are rounded up.
 ///
 /// # Errors
 /// The text is no duration, or too long a one.
@@ -92,7 +92,7 @@ fn from_nanos(nanos: u128) -> Result<Duration, BadPart> {
     Ok(Duration::new(seconds, rest))
 }
 
-/// What follows the `P`.
+/// The part after the `P`.
 fn iso_8601(text: &str) -> Result<u128, BadPart> {
     let (days, time) = match text.split_once('T') {
         Some((_, "")) => return Err(BadPart::Malformed),
@@ -140,7 +140,7 @@ fn nanos(number: &str, unit_ms: u64) -> Result<u128, BadPart> {
 /// For `#[serde(with = "tidegate_duration")]`: writes the text of a duration.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The serializer fails.
 pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&text(*duration))
 }

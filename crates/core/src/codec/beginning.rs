@@ -45,8 +45,8 @@ fn decode_plain(plain: &[u8]) -> Result<(Attributes, u64, usize), InvalidRecord>
 
 /// The first bytes of a block of which perhaps only the beginning is there; `None` if it is damaged.
 ///
-/// A block has sequences: a byte with two lengths, literals, and how far before a repetition begins (two bytes). A
-/// length of 15 has further bytes, up to the first one that is not 255. The last sequence ends with its literals.
+/// A block has sequences: a byte with two lengths, literals, and the distance back to a repetition (two bytes). Further
+/// bytes follow a length of 15, up to the first byte other than 255. The last sequence ends with its literals.
 fn decompress(mut block: &[u8]) -> Option<Vec<u8>> {
     let mut plain: Vec<u8> = Vec::new();
     while let Some((lengths, rest)) = block.split_first() {

@@ -2,9 +2,9 @@
 //!
 //! A length byte, then fields in this order, each with a letter: `K` hash of the key (12 bytes), `G` hash of the group
 //! (8), `L` lease in ms (4), `A` most attempts (2), `R` retry delays (number of delays in one byte, jitter in
-//! thousandths in two, 6 bytes a delay in ms; or, if the number is 255, the first delay in 6 bytes, the factor as a double,
-//! and the longest delay in 6), `T` how long the job is kept once it is done, in ms (4). Numbers are big-endian. The seal
-//! of the payload covers the extension.
+//! thousandths in two, 6 bytes a delay in ms; or, if the number is 255, the first delay in 6 bytes, the factor as a
+//! double, and the longest delay in 6), `T` how long the job is kept once it is done, in ms (4). Numbers are
+//! big-endian. The seal of the payload covers the extension.
 
 use super::bad_record::InvalidRecord;
 use crate::extension::{RecordExtension, RetryDelays, RetrySteps};

@@ -77,7 +77,7 @@ pub struct RecordHeader {
     pub flags: RecordFlags,
     /// Deliveries left; of a job that counts failures: failures × 16 + losses.
     pub tries_left: u16,
-    /// Deliveries made, those that were taken back included.
+    /// Deliveries made, including deliveries that were taken back.
     pub attempt: u32,
     /// The queue's number inside the bucket.
     pub queue: u32,

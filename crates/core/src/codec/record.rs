@@ -16,14 +16,15 @@ pub const INSTANT_MS: u64 = 1 << 46;
 /// A new job as the script that publishes takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRecord {
-    /// The encoded header, with the delay and the time to live instead of the due time and the expiry, and the extension.
+    /// The encoded header, with the delay and the time to live instead of the due time and the expiry, and the
+    /// extension.
     pub header: Vec<u8>,
     /// The encoded payload with its seal.
     pub payload: Vec<u8>,
 }
 
 /// Encodes a new job. A payload with more than `inline_limit_bytes` bytes, seal included, gets the flag
-/// [`RecordFlags::BODY_OUTSIDE`]; one with at least `compress_from_bytes` bytes is compressed if that makes it smaller.
+/// [`RecordFlags::BODY_OUTSIDE`]. From `compress_from_bytes` bytes on it is compressed if that makes it smaller.
 #[must_use]
 pub fn encode_new_job(
     job: &NewJob,
@@ -207,7 +208,7 @@ fn decode_extension(bytes: &[u8]) -> Result<Option<Box<RecordExtension>>, Invali
     Ok(Some(Box::new(extension)))
 }
 
-/// Decodes only the header of the record of job `number` of `bucket`: what is known of a job whose other parts are damaged. It
+/// Decodes only the header of the record of job `number` of `bucket`, since the other parts may be damaged. The job
 /// has no attributes, no body and no extension.
 ///
 /// # Errors

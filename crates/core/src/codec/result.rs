@@ -1,7 +1,7 @@
 //! The result of a job that is done, which its record has in place of the payload.
 //!
-//! A byte with the flags of the result comes first, then attributes and body like a payload. The seal covers that byte and
-//! the nonce, but not the extension of the job: a worker returns a result without having read the record.
+//! A byte with the flags of the result comes first, then attributes and body like a payload. The seal covers that byte
+//! and the nonce, but not the extension of the job: a worker returns a result without having read the record.
 
 use bytes::Bytes;
 
@@ -10,8 +10,8 @@ use super::header::RecordFlags;
 use super::payload;
 use crate::Attributes;
 
-/// Encodes the result of the job with this nonce. It is compressed if it has at least `compress_from_bytes` bytes and gets
-/// smaller.
+/// Encodes the result of the job with this nonce. It is compressed if it has at least `compress_from_bytes` bytes and
+/// gets smaller.
 #[must_use]
 pub fn encode_result(
     attributes: &Attributes,

@@ -41,7 +41,7 @@ pub enum BucketKey {
     Dead(u32),
     /// Chunks by the time at which `sweep` reads them.
     Expiry,
-    /// What the sweep has to clean up, by the time at which it does.
+    /// The queues and chunks that the sweep has to clean up, by due time.
     Cleanup,
     /// The number of stale far hints, and how far the sweep has cleaned up lists.
     Stale,
@@ -53,7 +53,7 @@ pub enum BucketKey {
     Schedules,
     /// The schedules of this namespace by their next tick.
     Ticks(String),
-    /// The tick of this schedule, and what it was calculated from.
+    /// The tick of this schedule, with the revision and times that it was calculated for.
     Schedule(String),
     /// The token of the pump that leads the bucket.
     Lock,
@@ -61,7 +61,7 @@ pub enum BucketKey {
     Roster,
     /// The pool in which new jobs are stored instead.
     MovesTo,
-    /// The processes that wait for jobs, by queue; those that registered in this period.
+    /// The processes that registered in this period as waiting for jobs, by queue.
     Waiting(u64),
     /// Damaged records that an audit has set aside.
     Corrupt,
@@ -69,7 +69,7 @@ pub enum BucketKey {
     CorruptBody(u64),
 }
 
-/// One of the hashes with idempotency keys: those of a window of time, whose hashes begin with some byte.
+/// A hash with the idempotency keys of a window of time whose own hashes begin with the same byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IdempotencyShard {
     /// The number of the window.

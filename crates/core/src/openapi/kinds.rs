@@ -5,8 +5,8 @@ use utoipa::openapi::schema::{
     Discriminator, ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaType, Type,
 };
 
-/// Adds the field `kind` to the schema of a structure. A reference to that schema beside one for the field would not do:
-/// each of them forbids the fields of the other.
+/// Adds the field `kind` to the schema of a structure. A reference to that schema beside one for the field would not
+/// do: each of them forbids the fields of the other.
 pub(crate) fn with_kind(kind: &str, schema: RefOr<Schema>) -> RefOr<Schema> {
     let RefOr::T(Schema::Object(mut object)) = schema else {
         return schema;

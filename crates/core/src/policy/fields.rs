@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::v1::values::Timestamp;
 
-/// The policy of a queue, complete: what was not set has its default.
+/// The policy of a queue, complete: fields that were not set have their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Policy {

@@ -1,4 +1,4 @@
-//! The policy of a queue: defaults for its jobs, and what the queue accepts and delivers.
+//! The policy of a queue: defaults for its jobs, and limits for publishes and deliveries.
 
 mod bounds;
 mod fields;

@@ -32,7 +32,8 @@ impl Default for RetryPolicy {
     }
 }
 
-/// A complete retry policy. Either `delays_ms` lists the delays, or `first_ms`, `factor` and `max_ms` say how they grow.
+/// A complete retry policy. Either `delays_ms` lists the delays, or `first_ms`, `factor` and `max_ms` say how they
+/// grow.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct RetryFields {
@@ -47,7 +48,7 @@ struct RetryFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerDuration>))]
     first_ms: Option<u64>,
-    /// By what each delay is multiplied to obtain the next one.
+    /// The factor from each delay to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     factor: Option<f64>,
     /// The longest delay.

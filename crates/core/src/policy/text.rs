@@ -8,8 +8,8 @@ use super::fields::Policy;
 use crate::extension::RetrySteps;
 use crate::v1::values::Timestamp;
 
-/// The version of the text. It changes when a field gets another meaning. A new field needs none: a process that does not know a
-/// field cannot read the policy, and applies no part of it.
+/// The version of the text. It changes when a field gets another meaning. A new field needs none: a process that does
+/// not know a field cannot read the policy, and applies no part of it.
 const VERSION: &str = "1";
 
 /// A stored policy that cannot be read: it is damaged, or of a later release.

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::IfExists;
 
-/// What happens at a tick if the job of an earlier tick is not done.
+/// The rule for a tick if the job of an earlier tick is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// That job stays as it is, and no other one is published.
+    /// That job stays as it is, and no other job is published.
     #[default]
     Keep,
     /// It is replaced. A running job runs again afterwards.
@@ -19,7 +19,7 @@ pub enum Overlap {
 }
 
 impl Overlap {
-    /// What the publish at a tick does if the job of an earlier tick is not done; `None`: jobs have no key.
+    /// The rule for the publish if the job of an earlier tick is not done; `None`: jobs have no key.
     #[must_use]
     pub const fn if_exists(self) -> Option<IfExists> {
         match self {

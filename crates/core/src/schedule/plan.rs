@@ -1,4 +1,4 @@
-//! Which tick is published now, and which one is next.
+//! The tick to publish now, and the next tick.
 
 use super::catch_up::{CatchUp, CatchUpRule};
 use super::rule::ScheduleRule;
@@ -6,7 +6,7 @@ use super::rule::ScheduleRule;
 /// A tick that was not published for so long, in ms, is missed: no pump was running.
 pub const MISSED_AFTER_MS: u64 = 10_000;
 
-/// What happens to the tick of a schedule.
+/// The plan for the due tick of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TickPlan {
     /// The tick for which a job is published, in ms since 1970; `None` = none is.
@@ -16,7 +16,7 @@ pub struct TickPlan {
 }
 
 impl TickPlan {
-    /// What is to be done at `now_ms` if `due_ms`, which is not later, is the first tick that no job was published for.
+    /// The plan at `now_ms` if `due_ms`, which is not later, is the first tick without a published job.
     #[must_use]
     pub fn new(rule: &ScheduleRule, catch_up: CatchUpRule, due_ms: u64, now_ms: u64) -> Self {
         let window_ms = catch_up.window_ms.unwrap_or(u64::MAX);
@@ -31,7 +31,7 @@ impl TickPlan {
                 let recent = first_since(rule, due_ms, recent_ms).filter(|tick| *tick <= now_ms);
                 recent.or_else(|| last_due(rule, due_ms, now_ms))
             }
-            // One after the other: those that are not missed are published, however many there are.
+            // One after the other: all ticks that are not missed are published, however many there are.
             _ => first_since(rule, due_ms, now_ms.saturating_sub(window_ms)),
         };
         match tick_ms {

@@ -82,11 +82,12 @@ impl TickTimes {
         }
     }
 
-    /// Ticks by a cron pattern of five fields, or of six that begin with the seconds, in a time zone of the IANA database.
+    /// Ticks by a cron pattern of five fields, or of six that begin with the seconds, in a time zone of the IANA
+    /// database.
     ///
     /// Where a clock is set forward or back, `croner` has this rule. A pattern with one second, one minute and one
     /// hour runs right behind a gap in which its time would be, if that is on the same day, and once where its time is
-    /// repeated. Others, also lists and ranges, skip what is in the gap, and run in both passes of the repeated time.
+    /// repeated. Others, also lists and ranges, skip times in the gap, and run in both passes of the repeated time.
     ///
     /// # Errors
     /// There is no such time zone, or the pattern cannot be read or matches no time.
@@ -166,8 +167,8 @@ fn wide_step(pattern: &str) -> Option<String> {
     None
 }
 
-/// Whether a pattern matches any time. A search alone would not end for long: it looks at each day until the last year, and at
-/// each second of an hour that is left out when clocks are set forward.
+/// Whether a pattern matches any time. A search alone would not end for long: it looks at each day until the last year,
+/// and at each second of an hour that is left out when clocks are set forward.
 fn matches_a_time(parsed: &Cron, pattern: &str, zone: &TimeZone) -> bool {
     // Weekdays and leap years repeat after 28 years.
     if !matches_a_day(parsed, 1972..=1999) {

@@ -191,7 +191,8 @@ fn a_pattern_without_a_day_is_refused_at_once() {
     }
 }
 
-/// The hour from 2 to 3 on the second Sunday of March does not exist in New York, and croner looks at each of its seconds.
+/// The hour from 2 to 3 on the second Sunday of March does not exist in New York, and croner looks at each of its
+/// seconds.
 #[test]
 fn a_pattern_that_matches_only_in_a_gap_is_refused() {
     let gap = "* * 2 * 3 SUN#2";
@@ -396,7 +397,7 @@ fn days(pattern: &str) -> Vec<u32> {
     days.collect()
 }
 
-/// What docs/api.md says about the forms that differ between programs.
+/// The forms that differ between programs, as in docs/api.md.
 #[test]
 fn days_and_weekdays_are_joined_as_documented() {
     // Either of them.

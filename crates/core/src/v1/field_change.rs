@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a change does to a field. In a struct it needs `#[serde(default)]`.
+/// The change of one field. In a struct it needs `#[serde(default)]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FieldChange<T> {
     /// The field is absent: it stays as it is.
@@ -75,7 +75,8 @@ impl<T> From<T> for FieldChange<T> {
     }
 }
 
-/// `Keep` must be skipped, for which serde needs `skip_serializing_if = "FieldChange::is_kept"`; otherwise it is `null`.
+/// `Keep` must be skipped, for which serde needs `skip_serializing_if = "FieldChange::is_kept"`; otherwise it is
+/// `null`.
 impl<T: Serialize> Serialize for FieldChange<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value().serialize(serializer)

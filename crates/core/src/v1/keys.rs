@@ -27,16 +27,16 @@ impl fmt::Debug for KeySecret {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateKeyBody {
-    /// What it allows: each scope once.
+    /// The scopes that it allows, each once.
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 4))]
     pub scopes: Vec<Scope>,
-    /// What it is for, for people: 1 to 255 bytes.
+    /// Its purpose, for people: 1 to 255 bytes.
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     pub description: String,
     /// Its namespaces. By default the namespace of the path; `*` in the path stands for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<NamespaceGrant>,
-    /// Its pool. By default that of the key of the request.
+    /// Its pool. By default the pool of the key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolText>,
     /// When it expires. By default never.
@@ -73,7 +73,7 @@ impl CheckedRequest for CreateKeyBody {
     }
 }
 
-/// What a call about an API key did.
+/// The result of a call about an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -88,7 +88,7 @@ pub enum KeyOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CreatedKey {
-    /// What the call did: `created`.
+    /// The result of the call: `created`.
     pub outcome: KeyOutcome,
     /// The secret, complete as in `Authorization: Bearer tg_…`. The server stores only its hash.
     pub secret: KeySecret,
@@ -106,9 +106,9 @@ pub struct KeyView {
     pub namespace: NamespaceGrant,
     /// Its pool.
     pub pool: PoolText,
-    /// What it allows.
+    /// The scopes that it allows.
     pub scopes: Vec<Scope>,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// When it was created.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
@@ -147,7 +147,7 @@ pub struct KeyPage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RevokedKey {
-    /// What the call did: `revoked`.
+    /// The result of the call: `revoked`.
     pub outcome: KeyOutcome,
     /// Its id.
     pub id: String,

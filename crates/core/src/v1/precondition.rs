@@ -1,6 +1,7 @@
 //! Conditions of requests, as `If-Match` and `If-None-Match` have them.
 
-/// What a request requires of the thing that it changes. If it is not so the request fails with `version_mismatch`.
+/// The condition of a request for the thing that it changes. If it does not hold, the request fails with
+/// `version_mismatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precondition<T> {
     /// Nothing.

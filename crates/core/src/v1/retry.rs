@@ -15,9 +15,9 @@ const LONGEST: DurationMs = DurationMs::saturating(3_600_000);
 const FACTOR: f64 = 2.0;
 
 /// When failed jobs are retried, or a change of it. Delays are given in one of three ways, and are replaced as a whole:
-/// `delays` lists them; `every` is the same delay each time; `first`, `factor` (2) and `max` (1 h) describe growing delays. At
-/// most 16 delays are listed; the last one repeats. For a job, the rest is as in the policy of its queue. For a queue, it
-/// stays as it is, and `null` stands for the default; for any of the delays, for the default delays.
+/// `delays` lists them; `every` is the same delay each time; `first`, `factor` (2) and `max` (1 h) describe growing
+/// delays. At most 16 delays are listed; the last one repeats. For a job, the rest is as in the policy of its queue.
+/// For a queue, it stays as it is, and `null` stands for the default; for any of the delays, for the default delays.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -38,7 +38,7 @@ pub struct RetryChange {
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub first: FieldChange<DurationMs>,
-    /// By what each delay is multiplied to obtain the next one.
+    /// The factor from each delay to the next.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<f64>, minimum = 1, maximum = 1000))]
     pub factor: FieldChange<f64>,
@@ -165,7 +165,7 @@ impl RetryChange {
         Ok(())
     }
 
-    /// The policy after the change. What the change leaves open is as in `current`.
+    /// The policy after the change. Fields that the change leaves open are as in `current`.
     ///
     /// # Errors
     /// As for [`Self::check`].

@@ -36,7 +36,7 @@ pub struct WorkerView {
     /// When its last reserve call ended; now while one waits.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub seen_at: Timestamp,
-    /// The jobs that it holds, longest first: up to 100 for each server that it talks to, those that it holds for the longest time.
+    /// The jobs that it holds, longest first: up to 100 for each server that it talks to.
     pub jobs: Vec<WorkerJob>,
 }
 

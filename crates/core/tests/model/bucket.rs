@@ -12,8 +12,8 @@ pub(crate) type Number = usize;
 /// A pump: its index. It is also the token of its lock.
 pub(crate) type Pump = usize;
 
-/// By level: width of a far slot, and how long before its begin it is loaded. They are small, so that a few ticks of the
-/// clock pass several slots.
+/// By level: width of a far slot, and how long before its begin it is loaded. They are small, so that a few ticks of
+/// the clock pass several slots.
 const FAR_LEVELS: [(u64, u64); 2] = [(2, 2), (4, 4)];
 /// How far ahead the hint of a lease may be.
 const LEASE_HINT_MS: u64 = 6;

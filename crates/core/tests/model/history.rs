@@ -1,4 +1,4 @@
-//! What clients requested and what they got. It is the oracle, and so is kept apart from the modelled storage: it must
+//! The requests of clients and their answers. It is the oracle, and so is kept apart from the modelled storage: it must
 //! not depend on the records that the scripts write.
 
 use crate::bucket::Number;

@@ -2,13 +2,14 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PlantedDefect {
-    /// load_slot and move_due take the time of a hint for that of the job. One of them alone would be corrected by the other.
+    /// load_slot and move_due take the time of a hint for the time of the job. One of them alone would be corrected by
+    /// the other.
     HintsAreTrusted,
     /// reserve delivers the job of a hint without checking its record.
     ReserveTrustsHint,
     /// reserve delivers expired jobs.
     ReserveIgnoresExpiry,
-    /// load_slot sets a timer to the due time for which its hint was added, later than that of the record.
+    /// load_slot sets a timer to the due time for which its hint was added, later than the due time in the record.
     LoadSetsBackTimers,
     /// Deleting a job deletes its hints and its count, but not its record.
     DeleteLeavesRecord,

@@ -1,8 +1,8 @@
 //! Two pods, two pumps, a clock and a bucket, as a state machine for stateright.
 //!
 //! A call is one step. The delays before its execution and before its reply are covered by executing the step earlier
-//! or later, since no process acts on a reply that it has not received. A step that is not `is_answered` is a call whose
-//! reply is lost.
+//! or later, since no process acts on a reply that it has not received. A step that is not `is_answered` is a call
+//! whose reply is lost.
 
 use stateright::{Model, Property};
 use tidegate_core::JobState;

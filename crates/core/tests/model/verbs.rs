@@ -1,5 +1,5 @@
-//! The scripts, each as one step. [`LifecycleState::apply`] decides the state of a job after a step. Modelled here is how scripts
-//! find a job, and how they change its hints.
+//! The scripts, each as one step. [`LifecycleState::apply`] decides the state of a job after a step. Modelled here is
+//! how scripts find a job, and how they change its hints.
 
 use tidegate_core::JobState;
 use tidegate_core::lifecycle::{LifecycleEvent, LifecycleState, Transition};

@@ -196,7 +196,7 @@ pub struct LeasedJobView {
     pub id: JobId,
     /// Its queue.
     pub queue: QueueName,
-    /// What `ack`, `fail`, `touch` and `release` take.
+    /// The lease to send with `ack`, `fail`, `touch` and `release`.
     pub lease: LeaseText,
     /// When the lease expires, unless it is extended.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
@@ -221,11 +221,11 @@ pub struct LeasedJobView {
     /// Its attributes.
     #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
     pub attributes: JobAttributes,
-    /// The span of this delivery, as in the header `traceparent`, if the delivery is traced: the parent of the spans of the
-    /// worker.
+    /// The span of this delivery, as in the header `traceparent`, if the delivery is traced: the parent of the spans of
+    /// the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// What the payload is.
+    /// The content type of the payload.
     pub content_type: ContentType,
     /// The payload, if the content type is JSON.
     #[serde(

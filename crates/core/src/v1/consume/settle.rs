@@ -1,4 +1,4 @@
-//! What a worker says about its jobs: ack, fail, touch, release.
+//! The reports of a worker about its jobs: ack, fail, touch, release.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub struct AckItem {
     pub result: Option<JsonText>,
     /// Its result as base64. Excludes `result`.
     pub result_base64: Option<Base64Bytes>,
-    /// What the result is.
+    /// The content type of the result.
     pub content_type: Option<ContentType>,
 }
 
@@ -158,7 +158,7 @@ pub struct FailBody {
 pub struct FailItem {
     /// The lease of the job.
     pub lease: LeaseText,
-    /// What failed.
+    /// The reason of the failure.
     pub error: ErrorText,
     /// When the job is due again, from now on. By default as in its retry policy. Excludes `dead`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,8 +176,8 @@ pub struct TouchBody {
     /// Their leases.
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
     pub leases: Vec<LeaseText>,
-    /// How long the leases are from now on; never shortens a lease. By default as the job says, else as in the policy of
-    /// its queue.
+    /// How long the leases are from now on; never shortens a lease. By default as the job says, else as in the policy
+    /// of its queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationMs>,
 }
@@ -236,7 +236,7 @@ impl AckItem {
     }
 }
 
-/// The same error for the fields of a result, which are like those of a payload.
+/// The same error for a result, whose fields have the names of payload fields with `result` instead.
 fn of_result(mut invalid: InvalidRequest) -> InvalidRequest {
     invalid.detail = invalid.detail.replace("payload", "result");
     invalid.field = invalid

@@ -12,7 +12,7 @@ use crate::v1::problem::{InvalidRequest, ProblemCode};
 ///
 /// # Errors
 /// `invalid_body` for text that is not JSON, unknown, missing and duplicate fields and wrong types; the code of the
-/// value for an invalid value; what [`CheckedRequest::check`] finds. The field is named as in `jobs[3].delay`.
+/// value for an invalid value; each error of [`CheckedRequest::check`]. The field is named as in `jobs[3].delay`.
 pub fn read_body<T: CheckedRequest>(
     body: &[u8],
     limits: &ConfigurableLimits,

@@ -13,7 +13,7 @@ pub(crate) trait OwnFields: Default {
     fn read<'de, A: MapAccess<'de>>(&mut self, field: &str, map: &mut A) -> Result<bool, A::Error>;
 }
 
-/// Reads a structure and the one that it embeds from a JSON object, which may have these fields.
+/// Reads a structure and the structure that it embeds from a JSON object, which may have these fields.
 pub(crate) fn embedding<'de, D: Deserializer<'de>, T: OwnFields, E: Deserialize<'de>>(
     deserializer: D,
     fields: &'static [&'static str],

@@ -1,5 +1,5 @@
-//! Reads structures only from JSON objects. The derived code of serde also takes an array with the values of the fields in
-//! their order, so `["dead"]` would purge a dead letter.
+//! Reads structures only from JSON objects. The derived code of serde also takes an array with the values of the fields
+//! in their order, so `["dead"]` would purge a dead letter.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -9,7 +9,7 @@ const HEADER_PREFIX: &str = "tidegate-";
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 const IDEMPOTENCY_OPTION: &str = "idempotency_key";
 
-/// Adds the options in headers to those of the query. Other headers are ignored.
+/// Adds the options in headers to the options in the query. Other headers are ignored.
 ///
 /// # Errors
 /// An option is in the query and in a header, or a header is repeated or not UTF-8.

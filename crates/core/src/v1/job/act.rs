@@ -12,7 +12,7 @@ use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{CursorText, JobsPerSecond, PageSize};
 use crate::{IfRunning, JobState};
 
-/// What is done with jobs.
+/// A verb that is applied to many jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -21,7 +21,7 @@ pub enum ActName {
     Cancel,
     /// Makes delayed jobs ready.
     Promote,
-    /// Brings dead jobs back, with all their attempts; those of the lmstfy wire with one.
+    /// Brings dead jobs back with all their attempts. Jobs of the lmstfy wire get one attempt.
     Respawn,
     /// Deletes ready or dead jobs: the filter names the state.
     Purge,
@@ -43,12 +43,13 @@ impl ActName {
     }
 }
 
-/// What to do with which jobs of a queue. A call acts on one page of them: it is repeated with the cursor of its answer.
+/// A verb for all jobs of a queue that match a filter. A call acts on one page: repeat it with the cursor of its
+/// answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ActBody {
-    /// What to do.
+    /// The verb.
     #[serde(rename = "do")]
     pub act: ActName,
     /// Which jobs; `{}` = all in the states that the action is for.
@@ -68,10 +69,10 @@ pub struct ActBody {
     /// With `respawn`: how many jobs become due each second. By default all are ready at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_second: Option<JobsPerSecond>,
-    /// With `cancel`: what happens to jobs that workers hold.
+    /// With `cancel`: the rule for jobs that workers hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<IfRunning>,
-    /// With `change`: what to change.
+    /// With `change`: the fields to change.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -146,13 +147,14 @@ impl CheckedRequest for ActBody {
     }
 }
 
-/// What a call has done.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ActAnswer {
     /// How many jobs matched the filter.
     pub matched: u64,
-    /// How many of them were changed; 0 with `dry_run`. The others had changed their state meanwhile, or workers hold them.
+    /// How many of them were changed; 0 with `dry_run`. The others had changed their state meanwhile, or workers hold
+    /// them.
     pub changed: u64,
     /// Where the action continues; `null` when it is complete. A call that found no job need not be the last one.
     #[cfg_attr(feature = "openapi", schema(required = true))]

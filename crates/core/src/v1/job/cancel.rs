@@ -17,7 +17,7 @@ pub struct CancelQuery {
     /// The key of the job, if the path has `-` for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
-    /// What happens if a worker holds the job: `refuse` by default.
+    /// The rule if a worker holds the job: `refuse` by default.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", param(required = false))]
     pub running: IfRunning,
@@ -29,7 +29,7 @@ impl CheckedRequest for CancelQuery {
     }
 }
 
-/// What a cancel did.
+/// The result of a cancel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "outcome", rename_all = "snake_case")]

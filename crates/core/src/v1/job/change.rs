@@ -11,7 +11,7 @@ use crate::v1::publish::DueTime;
 use crate::v1::values::{DurationMs, JobKey, Timestamp};
 use crate::{JobId, JobState};
 
-/// What to change of a job that waits. At least one field; the others stay as they are.
+/// The fields to change in a job that waits: at least one. The others stay as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -66,7 +66,7 @@ impl CheckedRequest for JobChange {
     }
 }
 
-/// What a change did.
+/// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -84,7 +84,7 @@ pub struct ChangedJob {
     /// Its key, if the request names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
-    /// What the change did.
+    /// The result of the change.
     pub outcome: ChangeResult,
     /// Its state now.
     pub state: JobState,
@@ -93,7 +93,7 @@ pub struct ChangedJob {
     pub run_at: Timestamp,
 }
 
-/// What a promote did.
+/// The result of a promote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -113,7 +113,7 @@ pub struct PromotedJob {
     /// Its key, if the request names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
-    /// What the promote did.
+    /// The result of the promote.
     pub outcome: PromoteResult,
     /// When it was due.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]

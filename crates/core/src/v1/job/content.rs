@@ -1,4 +1,4 @@
-//! What a job carries: payload, content type, key and attributes. Content type and key are stored as attributes whose
+//! The content of a job: payload, content type, key and attributes. Content type and key are stored as attributes whose
 //! names begin with a colon, which clients cannot use.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::v1::values::{ContentType, JobAttributes, JobKey, JobPayload};
 use crate::{Attributes, CONTENT_TYPE_ATTRIBUTE, Job, KEY_ATTRIBUTE};
 
-/// What is stored for `application/json`: most jobs have it, and it would take 15 bytes more. It is no content type.
+/// The stored form of `application/json`: most jobs have it, and it would take 15 bytes more. It is no content type.
 const JSON_TYPE: &str = "j";
 
 /// The attributes that are stored for a job. The content type of bytes is left out.

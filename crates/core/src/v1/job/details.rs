@@ -79,7 +79,8 @@ pub struct JobDetails {
     /// Its attributes.
     #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
     pub attributes: JobAttributes,
-    /// What its payload is. Absent once it is done: its payload is not kept then. Its result has its own content type.
+    /// The content type of its payload. Absent once it is done: its payload is not kept then. Its result has a separate
+    /// content type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,
     /// The number of bytes of its payload; 0 once it is done.
@@ -104,7 +105,7 @@ pub struct HistoryEntry {
     /// When it ended.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub ended_at: Timestamp,
-    /// What the worker reported. Absent if the worker was lost.
+    /// The error that the worker reported. Absent if the worker was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorText>,
 }

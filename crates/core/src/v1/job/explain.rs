@@ -12,7 +12,7 @@ use crate::{JobId, JobState, QueueName};
 pub enum JobCause {
     /// It is not due yet.
     NotDue,
-    /// An attempt has failed, and the next one is not due yet.
+    /// An attempt has failed, and the next attempt is not due yet.
     RetryNotDue,
     /// It is due, and its timer has not been moved yet: the pump has a backlog, or Redis is slow.
     Overdue,
@@ -26,7 +26,7 @@ pub enum JobCause {
     NoWorker,
     /// Other jobs are before it, or may be.
     BehindOthers,
-    /// It is the next job of its queue, or one of its lane.
+    /// It is the next job of its queue or of its lane.
     Next,
     /// A worker holds it.
     Held,
@@ -42,7 +42,7 @@ pub enum JobCause {
     Done,
 }
 
-/// What else is known of a job.
+/// The subject of a fact about a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -81,7 +81,7 @@ pub enum FactCode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobFact {
-    /// What it is about.
+    /// Its subject.
     pub code: FactCode,
     /// A sentence.
     pub text: String,
@@ -112,8 +112,8 @@ pub struct JobExplanation {
     pub state: JobState,
     /// Why it is not delivered now.
     pub cause: JobCause,
-    /// The cause in one sentence, and what to do if something is to be done.
+    /// The cause in one sentence, and the remedy if there is one.
     pub summary: String,
-    /// What else is known of it.
+    /// Further facts about it.
     pub facts: Vec<JobFact>,
 }

@@ -9,7 +9,7 @@ use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{AttributeText, FilterText, JobKey, Timestamp};
 
-/// What jobs have in common. Those that match all fields are selected; without a field all are.
+/// A filter for jobs. It selects the jobs that match all its fields; without a field it selects all jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
@@ -30,7 +30,7 @@ pub struct JobFilter {
     /// An attribute that they have, as `NAME=VALUE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribute: Option<AttributeText>,
-    /// What their last error contains, with the same upper and lower case.
+    /// A part of their last error, with the same upper and lower case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_contains: Option<FilterText>,
     /// Their last error, exactly. It is no part of requests: the dashboard groups dead jobs by it.

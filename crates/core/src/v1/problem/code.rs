@@ -17,7 +17,7 @@ pub enum Applied {
     Unknown,
 }
 
-/// What the list says about a code.
+/// A row of the list of codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProblemInfo {
     /// The code that this is about.
@@ -31,7 +31,7 @@ pub struct ProblemInfo {
     /// Whether the change was made, unless the problem document says something else. `Unknown` where a server may
     /// know more: that it sent nothing to Redis.
     pub applied: Applied,
-    /// When it is returned and what to do, for the documentation.
+    /// When it is returned, and the remedy, for the documentation.
     pub description: &'static str,
 }
 
@@ -152,7 +152,7 @@ problem_codes! {
 }
 
 impl ProblemCode {
-    /// What the list says about this code.
+    /// The row of this code.
     #[must_use]
     pub const fn info(self) -> &'static ProblemInfo {
         &Self::ALL[self as usize]

@@ -18,7 +18,7 @@ pub struct Problem {
     pub status: u16,
     /// The machine-readable reason.
     pub code: ProblemCode,
-    /// What happened in this request, and what to do.
+    /// The cause in this request, and the remedy.
     pub detail: String,
     /// The id of the request, as in the header `X-Request-ID` and the logs.
     pub instance: String,

@@ -13,7 +13,7 @@ use super::code::ProblemCode;
 pub struct InvalidValue {
     /// The problem code.
     pub code: ProblemCode,
-    /// What is allowed.
+    /// A sentence that says which values are allowed.
     pub detail: String,
 }
 
@@ -40,9 +40,9 @@ impl InvalidValue {
 pub struct InvalidRequest {
     /// The problem code.
     pub code: ProblemCode,
-    /// The parameter, header or field, if one is to blame.
+    /// The invalid parameter, header or field, if the cause is a single one.
     pub field: Option<String>,
-    /// What is wrong, and what to do.
+    /// A sentence with the cause and the remedy.
     pub detail: String,
 }
 

@@ -1,4 +1,4 @@
-//! Problems: what every answer other than a success says, and why a request is invalid.
+//! Problems: the content of every answer other than a success, and the reasons why a request is invalid.
 
 mod code;
 mod document;

@@ -6,7 +6,7 @@ use crate::v1::problem::Problem;
 use crate::v1::values::{JobKey, Timestamp};
 use crate::{Durability, JobId, JobState, QueueName};
 
-/// What a publish did.
+/// The result of a publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -45,7 +45,7 @@ pub struct PublishedJob {
     /// Its key, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
-    /// What the publish did.
+    /// The result of the publish.
     pub outcome: PublishResult,
     /// The state of the job.
     pub state: JobState,
@@ -53,14 +53,14 @@ pub struct PublishedJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub run_at: Option<Timestamp>,
-    /// What has stored it.
+    /// The copies of it that exist.
     pub durability: Durability,
     /// Whether this repeats the answer to an earlier publish with the same `Idempotency-Key`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
 
-/// What became of one job of a batch.
+/// The result for one job of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]

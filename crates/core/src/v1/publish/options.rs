@@ -37,7 +37,7 @@ pub struct JobOptions {
     /// A key that is unique in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
-    /// What happens if a job has the key: `keep` by default.
+    /// The rule if a job has the key: `keep` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_exists: Option<IfExists>,
     /// How long the finished job stays with its key. By default as in the policy of the queue.
@@ -46,7 +46,7 @@ pub struct JobOptions {
     /// Makes it safe to repeat the publish: a repetition returns the first job. As a header: `Idempotency-Key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
-    /// What must have stored the job before the publish is answered. By default as set for the namespace.
+    /// The copies that must exist before the publish is answered. By default as set for the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
     /// How long a worker may hold the job without extending its lease, unless the reserve call says something else.
@@ -65,11 +65,12 @@ pub struct JobOptions {
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<DurationMs>,
-    /// How often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged makes it
-    /// dead. Failures and lost workers are not counted then. Excludes `max_attempts`, `retry` and `start_within`.
+    /// How often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged makes
+    /// it dead. Failures and lost workers are not counted then. Excludes `max_attempts`, `retry` and `start_within`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_deliveries: Option<MaxDeliveries>,
-    /// How long after its publish the job is deleted, in any state but dead, as a job of lmstfy. Needs `max_deliveries`.
+    /// How long after its publish the job is deleted, in any state but dead, as a job of lmstfy. Needs
+    /// `max_deliveries`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<DurationMs>,
     /// How long the answer waits for the end of the job: it is then the result of the job. By default it does not wait.

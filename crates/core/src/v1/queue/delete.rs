@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What deleting a queue did.
+/// The result of deleting a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -15,6 +15,6 @@ pub enum DeleteQueueResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeletedQueue {
-    /// What was done.
+    /// The result.
     pub outcome: DeleteQueueResult,
 }

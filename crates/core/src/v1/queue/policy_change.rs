@@ -11,8 +11,8 @@ use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::RetryChange;
 use crate::v1::values::{DurationMs, Timestamp};
 
-/// A policy, or a change of it. `PUT` replaces the policy: what is absent has its default. `PATCH` merges as in RFC 7396:
-/// what is absent stays as it is. In both, `null` stands for the default.
+/// A policy, or a change of it. `PUT` replaces the policy: absent fields have their defaults. `PATCH` merges as in RFC
+/// 7396: absent fields stay as they are. In both, `null` stands for the default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -63,7 +63,7 @@ impl PolicyChange {
     /// The policy after the change. For `PUT`, `current` is the default policy.
     ///
     /// # Errors
-    /// A field that does not fit the policy that would result. What [`CheckedRequest::check`] finds is not checked.
+    /// A field that does not fit the resulting policy. The rules of [`CheckedRequest::check`] are not checked.
     pub fn apply_to(&self, current: &Policy) -> Result<Policy, InvalidRequest> {
         let default = Policy::default();
         let retry = match &self.retry {
@@ -105,7 +105,8 @@ impl PolicyChange {
         Ok(policy)
     }
 
-    /// A pause that begins lasts until the queue is resumed, and not until the end of an earlier pause, which may be over.
+    /// A pause that begins lasts until the queue is resumed, and not until the end of an earlier pause, which may be
+    /// over.
     fn end_of_pause(&self, current: &Policy) -> Option<Timestamp> {
         match (&self.paused, &self.paused_until) {
             (FieldChange::Set(true), FieldChange::Keep) => None,

@@ -32,7 +32,7 @@ impl CheckedRequest for PurgeBody {
     }
 }
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -45,7 +45,7 @@ pub enum PurgeOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PurgeAnswer {
-    /// What the purge did.
+    /// The result of the purge.
     pub outcome: PurgeOutcome,
     /// The number of jobs.
     pub deleted: u64,

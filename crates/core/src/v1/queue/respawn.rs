@@ -34,7 +34,7 @@ impl CheckedRequest for Respawn {
     }
 }
 
-/// What a respawn did.
+/// The result of a respawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -47,7 +47,7 @@ pub enum RespawnOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RespawnAnswer {
-    /// What the respawn did.
+    /// The result of the respawn.
     pub outcome: RespawnOutcome,
     /// The number of jobs.
     pub respawned: u64,

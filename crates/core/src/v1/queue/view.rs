@@ -1,4 +1,4 @@
-//! What a queue holds.
+//! The counts and the policy of a queue.
 
 use serde::{Deserialize, Serialize};
 

@@ -45,7 +45,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The special-purpose registry of IANA, except what is globally reachable.
+/// The special-purpose registry of IANA, except for globally reachable networks.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = match a {
@@ -63,7 +63,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special
 }
 
-/// Addresses of 2000::/3 are public, except those that embed an IPv4 address, and documentation.
+/// Addresses of 2000::/3 are public, except addresses that embed an IPv4 address, and addresses for documentation.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         // Teredo, benchmarks, ORCHID and others, and documentation.

@@ -30,7 +30,7 @@ impl RelayConfig {
     /// Checks everything except for secrets.
     ///
     /// # Errors
-    /// The field, and what it must be.
+    /// Names the field and its rule.
     pub fn check_settings(&self) -> Result<(), InvalidRequest> {
         self.check_bounds()?;
         let of_source = |invalid: InvalidRequest| invalid.inside("source");
@@ -52,7 +52,7 @@ impl RelayConfig {
     /// Checks that no secret is missing, and their form.
     ///
     /// # Errors
-    /// The field, and what it must be. No secret is repeated.
+    /// Names the field and its rule. No secret is repeated.
     pub fn check_secrets(&self) -> Result<(), InvalidRequest> {
         let of_source = self.source.check_secrets();
         of_source.map_err(|it| it.inside("source"))?;
@@ -114,7 +114,7 @@ impl RelayConfig {
     }
 }
 
-/// What a `PUT` must fulfil by itself. Secrets are checked when those that stay are added: [`RelayConfig::check_secrets`].
+/// The rules for a `PUT` by itself. Secrets are checked once kept secrets are added: [`RelayConfig::check_secrets`].
 impl CheckedRequest for RelayConfig {
     fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
         self.check_settings()?;

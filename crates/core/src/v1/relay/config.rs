@@ -7,7 +7,7 @@ use super::source::RelaySourceConfig;
 use crate::v1::input::object;
 use crate::v1::values::DurationMs;
 
-/// A source, a sink, and how jobs flow between them. What is absent has its default.
+/// A source, a sink, and how jobs flow between them. Absent fields have their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -29,7 +29,8 @@ pub struct RelayConfig {
     #[serde(default = "default_batch")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 256))]
     pub batch: usize,
-    /// How long a job is held: 1 min by default, from 1 s to 1 h. At least twice the time limit of the sink, and 5 s more.
+    /// How long a job is held: 1 min by default, from 1 s to 1 h. At least twice the time limit of the sink, and 5 s
+    /// more.
     #[serde(default = "default_lease")]
     pub lease: DurationMs,
     /// Calls in a row to an unavailable sink after which no more jobs are reserved: 5 by default.

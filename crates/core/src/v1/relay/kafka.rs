@@ -67,7 +67,7 @@ pub enum KafkaMechanism {
 impl KafkaConfig {
     pub(super) const CREDENTIAL_FIELDS: &'static str = "user and password";
 
-    /// The attribute that is the key of messages, if one is.
+    /// The attribute that gives messages their key, if any.
     #[must_use]
     pub fn key_attribute(&self) -> Option<&str> {
         self.key.strip_prefix(ATTRIBUTE_KEY)

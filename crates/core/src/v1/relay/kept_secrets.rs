@@ -37,8 +37,8 @@ impl RelayConfig {
             .collect()
     }
 
-    /// Takes each absent secret from the relay that this one replaces, if the end of the relay has the same kind and URL:
-    /// else a secret would be sent to another server than it was given for.
+    /// Takes each absent secret from the relay that this one replaces, if the end of the relay has the same kind and
+    /// URL: else a secret would be sent to another server than it was given for.
     ///
     /// # Errors
     /// A secret that is stored for the replaced relay must be given again.
@@ -64,7 +64,7 @@ impl RelayConfig {
 /// A field with a secret.
 type SecretField<'a> = (&'static str, &'a mut SecretText);
 
-/// What changes of an end of a relay, given by kind and URL.
+/// The name of the part of an end that changes; an end is given by kind and URL.
 fn change(from: (&str, &str), to: (&str, &str)) -> Option<&'static str> {
     if from.0 != to.0 {
         return Some("kind");

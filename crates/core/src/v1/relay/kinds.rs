@@ -1,6 +1,6 @@
-//! What the ends of relays have in common.
+//! The common functions of the ends of relays.
 
-/// Implements what the ends of relays have in common, for an enum with one structure a kind.
+/// Implements the common functions of the ends of relays, for an enum with one structure a kind.
 macro_rules! relay_end {
     ($end:ident, $description:literal, $($kind:literal $variant:ident $config:ident,)*) => {
         impl $end {

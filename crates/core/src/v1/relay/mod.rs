@@ -1,4 +1,4 @@
-//! Relays: what passes the jobs of one queue on to a webhook, a broker or another queue.
+//! Relays, which pass the jobs of one queue on to a webhook, a broker or another queue.
 //!
 //! The same types are the bodies of `/v1/NAMESPACE/relays` and the tables of the settings of `tidegate-relayd`. A relay
 //! is written with its secrets; answers of `/v1` have it [without them](RelayConfig::without_secrets).

@@ -8,7 +8,8 @@ use super::secret::SecretText;
 use super::url::check_server_url;
 use crate::v1::problem::InvalidRequest;
 
-/// Where the jobs of a relay come from. Texts that are not set are empty, so that a secret can come from the environment.
+/// Where the jobs of a relay come from. Texts that are not set are empty, so that a secret can come from the
+/// environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum RelaySourceConfig {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::v1::values::{ErrorText, Timestamp};
 
-/// Whether a relay runs. A `tidegate-relayd` reports `running`, `failing` and `refused`, from the best state to the worst. The API sets
-/// `paused` and `unserved`.
+/// Whether a relay runs. A `tidegate-relayd` reports `running`, `failing` and `refused`, from the best state to the
+/// worst. The API sets `paused` and `unserved`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -26,7 +26,7 @@ pub enum RelayHealth {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LastRelayError {
-    /// What failed.
+    /// The failed operation and its error.
     pub text: ErrorText,
     /// When, on the clock of `tidegate-relayd`.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
@@ -39,8 +39,8 @@ pub struct LastRelayError {
 pub struct RelayStatus {
     /// Whether it runs.
     pub state: RelayHealth,
-    /// Since when, on the clock of `tidegate-relayd`. For `unserved` the time of the last report, `null` if there was none since
-    /// the relay was set; for `paused` `null`.
+    /// Since when, on the clock of `tidegate-relayd`. For `unserved` the time of the last report, `null` if there was
+    /// none since the relay was set; for `paused` `null`.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>, required = true))]
     pub since: Option<Timestamp>,
     /// The last error, also after it is gone; `null` if there was none since the relay started.
@@ -48,7 +48,7 @@ pub struct RelayStatus {
     pub last_error: Option<LastRelayError>,
 }
 
-/// What a `tidegate-relayd` reports of a relay that is set through the API.
+/// The report of a `tidegate-relayd` about a relay that is set through the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelayReport {
     /// The namespace and the name, with a slash between them.

@@ -10,7 +10,7 @@ use crate::v1::problem::InvalidRequest;
 pub(super) struct UrlParts<'a> {
     /// Empty if there is none.
     pub(super) scheme: &'a str,
-    /// What precedes `@`: a user, and possibly a password.
+    /// The part before `@`: a user, and possibly a password.
     pub(super) user: Option<&'a str>,
     /// Without brackets.
     pub(super) host: &'a str,

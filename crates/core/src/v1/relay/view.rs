@@ -33,7 +33,7 @@ pub struct RelayListPage {
     pub next: Option<CursorText>,
 }
 
-/// What deleting a relay did.
+/// The result of deleting a relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -46,6 +46,6 @@ pub enum DeleteRelayResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeletedRelay {
-    /// What was done.
+    /// The result.
     pub outcome: DeleteRelayResult,
 }

@@ -1,4 +1,4 @@
-//! What a schedule does.
+//! The definition of a schedule.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -82,7 +82,7 @@ impl ScheduleJob {
             let detail = format!("the attribute {name:?} is set by the schedule; use another name");
             return Err(InvalidRequest::of_field(FIELD, detail));
         }
-        // Each job must be one that a client can publish: a relay publishes it to another server.
+        // A client must be able to publish each job: a relay publishes it to another server.
         let count = attributes.0.len();
         if count > SCHEDULE_ATTRIBUTES_MAX {
             let detail = format!(
@@ -103,7 +103,8 @@ impl ScheduleJob {
 pub struct Schedule {
     /// The queue of the jobs. It cannot be changed: delete the schedule, and set it again.
     pub queue: QueueName,
-    /// A cron pattern of five fields, such as `0 9 * * MON-FRI`, or of six that begin with the seconds. Excludes `every`.
+    /// A cron pattern of five fields, such as `0 9 * * MON-FRI`, or of six that begin with the seconds. Excludes
+    /// `every`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     pub cron: Option<String>,
@@ -111,14 +112,15 @@ pub struct Schedule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
     pub time_zone: Option<String>,
-    /// The time between two ticks, at least 100 ms. They are at multiples of it since `starts_at`, or since 1970. Excludes `cron`.
+    /// The time between two ticks, at least 100 ms. They are at multiples of it since `starts_at`, or since 1970.
+    /// Excludes `cron`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<DurationMs>,
     /// The job.
     #[serde(deserialize_with = "object")]
     pub job: ScheduleJob,
-    /// What happens if the job of an earlier tick is not done. With `keep` and `replace` the key of the job is `schedule:` and
-    /// the name of the schedule.
+    /// The rule if the job of an earlier tick is not done. With `keep` and `replace` the key of the job is `schedule:`
+    /// and the name of the schedule.
     #[serde(default)]
     pub overlap: Overlap,
     /// Which missed ticks are published.
@@ -133,7 +135,7 @@ pub struct Schedule {
     /// No tick is after this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Timestamp>,
-    /// Whether there are no ticks. Those of a pause are not caught up.
+    /// Whether the schedule has no ticks. Ticks of a pause are not caught up.
     #[serde(default)]
     pub paused: bool,
 }

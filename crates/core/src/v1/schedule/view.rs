@@ -16,7 +16,7 @@ pub struct ScheduleDetails {
     pub name: ScheduleNameText,
     /// Changes with every `PUT`. The header `ETag` has it in quotes.
     pub revision: String,
-    /// What it does, as `PUT` takes it.
+    /// Its definition, as `PUT` takes it.
     pub config: Schedule,
     /// The next tick; `null` if it is paused or has ended. It is in the past if the tick was missed.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>, required = true))]
@@ -61,7 +61,7 @@ pub struct ScheduleRuns {
     pub runs: Vec<Timestamp>,
 }
 
-/// What deleting a schedule did.
+/// The result of deleting a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -74,6 +74,6 @@ pub enum DeleteScheduleResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeletedSchedule {
-    /// What was done.
+    /// The result.
     pub outcome: DeleteScheduleResult,
 }

@@ -13,13 +13,13 @@ use crate::v1::problem::InvalidValue;
 
 /// Names and values that travel with a job, apart from its payload.
 ///
-/// At most [`ATTRIBUTES_MAX`]. A name has 1 to [`ATTRIBUTE_NAME_BYTES_MAX`] bytes of lower-case letters, digits, `-`, `_`
-/// and `.`, so that it can be a header; a value has up to [`ATTRIBUTE_VALUE_BYTES_MAX`] bytes of UTF-8 without control
-/// characters. Names that begin with `:` are reserved for the server. As headers, all together have at most
+/// At most [`ATTRIBUTES_MAX`]. A name has 1 to [`ATTRIBUTE_NAME_BYTES_MAX`] bytes of lower-case letters, digits, `-`,
+/// `_` and `.`, so that it can be a header; a value has up to [`ATTRIBUTE_VALUE_BYTES_MAX`] bytes of UTF-8 without
+/// control characters. Names that begin with `:` are reserved for the server. As headers, all together have at most
 /// [`ATTRIBUTES_BYTES_MAX`] bytes.
 ///
-/// Requests check this with [`JobAttributes::check`]; what answers have is not checked, since jobs of the lmstfy wire
-/// follow other rules.
+/// Requests check this with [`JobAttributes::check`]. Attributes in answers are not checked, since jobs of the lmstfy
+/// wire follow other rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct JobAttributes(pub BTreeMap<String, String>);
@@ -34,7 +34,7 @@ impl JobAttributes {
         self.0.is_empty()
     }
 
-    /// Checks what a request has.
+    /// Checks the attributes of a request.
     ///
     /// # Errors
     /// Too many attributes, a name or value that is not allowed, or more bytes than headers may have.

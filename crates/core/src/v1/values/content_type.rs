@@ -39,7 +39,7 @@ impl ContentType {
         essence.eq_ignore_ascii_case("application/json") || ends_with("+json")
     }
 
-    /// Whether it is what `curl -d` and browsers send unless they are given another one.
+    /// Whether it is the default of `curl -d` and of browsers.
     #[must_use]
     pub fn is_form(&self) -> bool {
         let form = "application/x-www-form-urlencoded";

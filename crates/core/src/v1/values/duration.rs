@@ -14,7 +14,7 @@ use crate::v1::problem::InvalidValue;
 /// A duration in whole milliseconds, at most [`TIME_MS_MAX`].
 ///
 /// Requests give a text: a compact one such as `1500ms`, `90s`, `1.5h`, `1h30m` or `3d`, or ISO 8601 without years and
-/// months, such as `PT5M`; days have 24 hours. What is finer than 1 ms is rounded up. Answers have an integer, in a field
+/// months, such as `PT5M`; days have 24 hours. Fractions of 1 ms are rounded up. Answers have an integer, in a field
 /// whose name ends in `_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct DurationMs(u64);

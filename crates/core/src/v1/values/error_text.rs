@@ -8,7 +8,7 @@ use crate::limits::ERROR_BYTES_MAX;
 
 const MARK: &str = "…";
 
-/// What a worker says about a failed attempt, for people.
+/// The text of a worker about a failed attempt, for people.
 ///
 /// A text of more than [`ERROR_BYTES_MAX`] bytes is truncated and ends in `…`: a long stack trace must not make the
 /// report of the failure fail.

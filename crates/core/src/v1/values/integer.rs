@@ -16,7 +16,7 @@ pub(super) trait IntegerOrText: Sized {
 
     fn from_text(text: &str) -> Result<Self, InvalidValue>;
 
-    /// What is returned for a number that is negative, has a fraction, or does not fit 64 bits.
+    /// The error for a number that is negative, has a fraction, or does not fit 64 bits.
     fn invalid_number(number: impl fmt::Display) -> InvalidValue {
         InvalidValue::new(format!("{number} is not {}", Self::EXPECTED))
     }

@@ -1,4 +1,4 @@
-//! Single values: what is accepted, and how it is written. A value of these types is valid.
+//! Single values: the accepted texts, and how they are written. A value of these types is valid.
 
 mod attributes;
 mod base64_bytes;

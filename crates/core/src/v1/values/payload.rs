@@ -11,7 +11,7 @@ use crate::v1::problem::{InvalidRequest, InvalidValue, ProblemCode};
 pub struct JobPayload {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// What they are.
+    /// Their content type.
     pub content_type: ContentType,
 }
 
@@ -20,8 +20,8 @@ impl JobPayload {
     /// bytes.
     ///
     /// # Errors
-    /// Both payloads or none, a content type that is not JSON for a JSON value, or base64 of what is not JSON with a
-    /// content type of JSON.
+    /// Both payloads or none, a content type that is not JSON for a JSON value, or base64 of other bytes than JSON with
+    /// a content type of JSON.
     pub fn check_fields(
         payload: Option<&JsonText>,
         payload_base64: Option<&Base64Bytes>,
@@ -61,7 +61,7 @@ impl JobPayload {
     /// else `application/octet-stream`.
     ///
     /// # Errors
-    /// Those of [`Self::check_fields`].
+    /// As for [`Self::check_fields`].
     pub fn from_fields(
         payload: Option<JsonText>,
         payload_base64: Option<Base64Bytes>,

@@ -1,10 +1,10 @@
 //! JSON that the parsers of all common languages read.
 //!
-//! Payloads of many jobs are in one answer. A payload that a parser refuses would take the others with it: their leases would
-//! end unused, until all of them are dead.
+//! Payloads of many jobs are in one answer. A payload that a parser refuses would take the others with it: their leases
+//! would end unused, until all of them are dead.
 
-/// The most levels of arrays and objects in a payload. Parsers allow at least 100 by default (Ruby: 100, serde_json: 128,
-/// PHP: 512), and an answer adds a few levels of its own.
+/// The most levels of arrays and objects in a payload. Parsers allow at least 100 by default (Ruby: 100, serde_json:
+/// 128, PHP: 512), and an answer adds a few levels of its own.
 pub(crate) const JSON_DEPTH_MAX: usize = 64;
 
 /// The most characters of a number. Jackson reads 1000 by default, Python 4300 digits of an integer.

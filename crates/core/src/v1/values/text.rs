@@ -14,16 +14,16 @@ use crate::limits::{
 use crate::name::{Namespace, QueueName};
 use crate::v1::problem::{InvalidValue, ProblemCode};
 
-/// What a text may contain.
+/// The rule for a kind of text.
 pub(super) struct TextRule {
-    /// What the text is, for errors and the schema: "the key of a job".
+    /// The name of the kind, for errors and the schema: "the key of a job".
     what: &'static str,
     bytes_min: usize,
     bytes_max: usize,
     /// The allowed characters, as a pattern of JSON Schema. `None` allows all except control characters.
     pattern: Option<&'static str>,
     allows: fn(char) -> bool,
-    /// What else the text must be.
+    /// A further condition.
     fits: fn(&str) -> bool,
     /// The allowed characters, for errors and the schema.
     allowed: &'static str,
@@ -289,7 +289,7 @@ text_type! {
 }
 
 text_type! {
-    /// What a text contains: 1 to [`FILTER_BYTES_MAX`] bytes of UTF-8 without control characters.
+    /// A part of a text: 1 to [`FILTER_BYTES_MAX`] bytes of UTF-8 without control characters.
     FilterText, schema "FilterText", rule TextRule { what: "a part of a text", bytes_max: FILTER_BYTES_MAX, ..FREE }
 }
 

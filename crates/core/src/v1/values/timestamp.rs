@@ -175,7 +175,7 @@ impl FromStr for Timestamp {
 }
 
 impl From<SystemTime> for Timestamp {
-    /// Rounds up to whole milliseconds. What is before 1970 is the beginning of 1970.
+    /// Rounds up to whole milliseconds. Earlier times become the beginning of 1970.
     fn from(time: SystemTime) -> Self {
         let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH);
         let ms = since_epoch
