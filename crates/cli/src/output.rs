@@ -42,7 +42,7 @@ impl CommandOutput {
         Ok(Self::Shown { answer, shown })
     }
 
-    /// The same answer, which cannot be read again. `if_lost` says what to do if it was not written.
+    /// The same answer, which cannot be read again. `if_lost` is the remedy if it was not written.
     pub(crate) fn once(self, if_lost: String) -> Self {
         match self {
             Self::Answer(answer) => Self::Once { answer, if_lost },
@@ -89,7 +89,8 @@ pub(crate) fn write_out(bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush())
 }
 
-/// Writes to the standard output, in a thread that a reader that stalls holds up alone. The thread ends with the process.
+/// Writes to the standard output, in a thread that a reader that stalls holds up alone. The thread ends with the
+/// process.
 ///
 /// # Errors
 /// As for [`write_out`].

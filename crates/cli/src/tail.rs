@@ -68,7 +68,7 @@ impl TailEntry {
     }
 }
 
-/// Walks through the list again and again, and knows what earlier walks have found.
+/// Walks through the list again and again, and knows the jobs of earlier walks.
 struct ListWalks {
     queue: QueueHandle,
     filter: JobFilter,

@@ -40,7 +40,7 @@ Example:
   tidegate work close-unpaid -- sh -c 'jq .order | xargs close-order'"
 )]
 pub(crate) struct WorkArguments {
-    /// The queues, in order of priority: one is served while all before it are empty.
+    /// The queues, in order of priority: a queue is served while all queues before it are empty.
     #[arg(required = true)]
     queues: Vec<String>,
     /// The name with which the worker is listed together with the jobs that it holds. Default: HOST:PID.
@@ -171,8 +171,8 @@ fn command(arguments: &WorkArguments, job: &Job) -> Command {
     command
 }
 
-/// The variables of attributes. Of attributes that have the same variable, the first in the order of their names has it;
-/// the names of the others end with `_2`, `_3` and so on.
+/// The variables of attributes. Of attributes that have the same variable, the first in the order of their names has
+/// it; the names of the others end with `_2`, `_3` and so on.
 fn variables<'a>(
     attributes: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> BTreeMap<String, &'a str> {

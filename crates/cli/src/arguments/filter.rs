@@ -6,7 +6,7 @@ use tidegate::{JobFilter, JobState, Timestamp};
 
 use super::choice::choice;
 
-/// Which jobs of a queue: those that match all flags.
+/// A filter for jobs of a queue: they match all flags.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArguments {
     /// Only jobs in this state: delayed, ready, leased, dead or done.

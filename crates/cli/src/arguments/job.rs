@@ -1,4 +1,4 @@
-//! Jobs of a queue: one, all that match, those that are dead.
+//! Commands for a job, for all jobs that match a filter, and for dead jobs.
 
 use clap::{Args, Subcommand};
 use tidegate::api::job::ActName;
@@ -17,12 +17,12 @@ pub(crate) struct JobArguments {
     pub(crate) job: String,
 }
 
-/// What is done with many jobs.
+/// A verb for many jobs.
 #[derive(Debug, Args)]
 pub(crate) struct ActArguments {
     /// The queue.
     pub(crate) queue: String,
-    /// What to do: cancel, promote, change, respawn or purge.
+    /// The verb: cancel, promote, change, respawn or purge.
     #[arg(value_parser = choice::<ActName>)]
     pub(crate) act: ActName,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct ActArguments {
     /// With respawn: how many jobs become due each second. Default: all at once.
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<JobsPerSecond>,
-    /// With cancel: what happens to jobs that workers hold: refuse, ask or revoke.
+    /// With cancel, for jobs that workers hold: refuse, ask or revoke.
     #[arg(long, value_parser = choice::<IfRunning>)]
     pub(crate) running: Option<IfRunning>,
     /// With change: when the jobs are due, from now on.
@@ -90,7 +90,7 @@ pub(crate) enum JobCommand {
     Cancel {
         #[command(flatten)]
         job: JobArguments,
-        /// What happens if a worker holds the job: refuse, ask or revoke.
+        /// If a worker holds the job: refuse, ask or revoke.
         #[arg(long, default_value = "refuse", value_parser = choice::<IfRunning>)]
         running: IfRunning,
     },
@@ -102,7 +102,7 @@ pub(crate) enum DeadCommand {
     Ls {
         /// The queue.
         queue: String,
-        /// Only those whose last error contains this.
+        /// Only jobs whose last error contains this.
         #[arg(long)]
         error: Option<FilterText>,
         /// How many at most.
@@ -113,7 +113,7 @@ pub(crate) enum DeadCommand {
     Respawn {
         /// The queue.
         queue: String,
-        /// How many at most. Default: all. Those with a certain error: tidegate job act QUEUE respawn --error TEXT.
+        /// The most jobs. Default: all. For jobs with a certain error: tidegate job act QUEUE respawn --error TEXT.
         #[arg(long)]
         limit: Option<u64>,
         /// How many become due each second. Default: all at once.

@@ -10,9 +10,9 @@ use super::choice::choice;
 pub(crate) enum KeyCommand {
     /// Creates an API key of the namespace, and prints its secret: only now, since the server stores a hash.
     New {
-        /// What it is for, for people.
+        /// Its purpose, for people.
         description: String,
-        /// What it allows: publish, consume, read or admin. May be repeated, or have several with commas.
+        /// A scope: publish, consume, read or admin. May be repeated, or have several with commas.
         #[arg(long = "scope", required = true, value_delimiter = ',', value_parser = choice::<Scope>)]
         scopes: Vec<Scope>,
         /// When it expires: 2027-01-01T00:00:00Z. Default: never.

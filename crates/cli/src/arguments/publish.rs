@@ -22,12 +22,12 @@ pub(crate) struct PublishArguments {
     /// A name of the job that is unique in its queue.
     #[arg(long)]
     pub(crate) key: Option<String>,
-    /// What happens if a job has the key: keep, replace or reject.
+    /// If a job has the key: keep, replace or reject.
     #[arg(long, value_parser = choice::<IfExists>, requires = "key")]
     pub(crate) if_exists: Option<IfExists>,
 }
 
-/// What a job carries, and its options that do not depend on when it is published.
+/// The content of a job, and its options that do not depend on when it is published.
 #[derive(Debug, Args)]
 pub(crate) struct ContentArguments {
     /// The payload. Default: the standard input.

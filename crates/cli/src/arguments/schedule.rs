@@ -72,7 +72,7 @@ pub(crate) struct SetArguments {
     /// How long the job is delayed after its run.
     #[arg(long)]
     pub(crate) delay: Option<DurationMs>,
-    /// What happens if the job of an earlier run is not done: keep (no other job), replace, or allow (two jobs).
+    /// If the job of an earlier run is not done: keep (no other job), replace, or allow (two jobs).
     #[arg(long, default_value = "keep", value_parser = choice::<Overlap>)]
     pub(crate) overlap: Overlap,
     /// Which runs are caught up that were missed while no pump was running: one (the last one), none or all.
@@ -97,7 +97,7 @@ pub(crate) struct SetArguments {
     pub(crate) seen: SeenArguments,
 }
 
-/// What the caller has seen of a schedule that it changes.
+/// The revision that the caller has seen of a schedule that it changes.
 #[derive(Debug, Args)]
 pub(crate) struct SeenArguments {
     /// Only if the schedule has this revision, as show prints it.

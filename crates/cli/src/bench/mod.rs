@@ -22,8 +22,8 @@ use report::BenchReport;
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the load and deletes what is left. A signal ends the load early; another one ends the wait for the last jobs, further
-/// ones that for requests in flight, and for the deletion: the server may not answer.
+/// Runs the load and deletes the remaining jobs. The first signal ends the load early, the second signal the wait for
+/// the last jobs. Further signals end the waits for requests in flight and for the deletion: the server may not answer.
 ///
 /// # Errors
 /// The queue has jobs; a request fails for another reason than a server that is unavailable for a while.
@@ -59,7 +59,7 @@ async fn refuse_used(queue: &QueueHandle) -> Result<(), CommandFailure> {
     }
 }
 
-/// Returns what happened, and for how many seconds jobs were published.
+/// Returns the counts, and for how many seconds jobs were published.
 async fn measure(
     load: &Arc<BenchLoad>,
     arguments: &BenchArguments,

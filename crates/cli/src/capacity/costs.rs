@@ -21,13 +21,13 @@ const SINGLE: [MeasuredJob; 4] = [
     MeasuredJob::new(10_000.0, 40.2, 54.5, 6.8),
     MeasuredJob::new(15_000.0, 30.6, 41.4, 4.0),
 ];
-/// With 64 jobs a request: `tidegate-loadgen --wire native bulk`, and 5.3 µs of Redis to move a delayed job, which is what
-/// `lateness` at 15 000/s costs more than `lanes` with one lane, which has no delays.
+/// With 64 jobs a request: `tidegate-loadgen --wire native bulk`, and 5.3 µs of Redis to move a delayed job: the
+/// difference between `lateness` at 15 000/s and `lanes` with one lane, which has no delays.
 const BATCH: MeasuredJob = MeasuredJob::new(15_000.0, 13.9 + 5.3, 7.9, 4.0);
 /// Bytes of a body in these measurements.
 const MEASURED_BYTES: f64 = 100.0;
-/// `tidegate-loadgen lanes --body-bytes`, 900 and 20 000 against 100, in µs for each byte more. Of 1 MiB it is less, since such
-/// bodies are transferred outside of scripts.
+/// `tidegate-loadgen lanes --body-bytes`, 900 and 20 000 against 100, in µs for each byte more. Of 1 MiB it is less,
+/// since such bodies are transferred outside of scripts.
 const REDIS_US_PER_BYTE_SMALL: f64 = 0.013;
 const REDIS_US_PER_BYTE: f64 = 0.0066;
 const SMALL_BYTES: f64 = 1_000.0;
@@ -35,8 +35,8 @@ const API_US_PER_BYTE: f64 = 0.0066;
 /// `INFO` before and after these runs, for a job without its body; the body crosses the network twice.
 const NETWORK_BYTES: f64 = 311.0;
 
-/// Memory of Redis for a job of 40, 100 and 900 bytes over a day to a year is 99, 155 to 162, and 1030 bytes: `cargo xtask
-/// bench memory`. This is at most 8 % more.
+/// Memory of Redis for a job of 40, 100 and 900 bytes over a day to a year is 99, 155 to 162, and 1030 bytes: `cargo
+/// xtask bench memory`. This is at most 8 % more.
 pub(super) const fn job_bytes(body: u64) -> u64 {
     59 + body + body * 8 / 100
 }
@@ -46,11 +46,11 @@ pub(super) const NEAR_TIMER_BYTES: f64 = 100.0;
 pub(super) const NEAR_SECONDS: u64 = 128;
 /// Part of `maxmemory` that may be full at the peak: the alert of deploy/prometheus is at 80 %.
 pub(super) const FILL_MAX: f64 = 0.8;
-/// The machine of a Redis: its `maxmemory`, fragmentation (4 to 6 % measured), and pages that exist twice while the append-only
-/// file is rewritten. These can be up to all pages if nearly all jobs change meanwhile.
+/// The machine of a Redis: its `maxmemory`, fragmentation (4 to 6 % measured), and pages that exist twice while the
+/// append-only file is rewritten. These can be up to all pages if nearly all jobs change meanwhile.
 pub(super) const MACHINE_FACTOR: f64 = 1.5;
-/// The append-only file has 147 bytes for a job of 155 bytes after a rewrite, grows to twice that, and the old files stay until
-/// the new one is written.
+/// The append-only file has 147 bytes for a job of 155 bytes after a rewrite and grows to twice that. The old files
+/// stay until the new file is written.
 pub(super) const DISK_FACTOR: f64 = 3.0;
 
 /// Lanes: docs/benchmarks.md, `lanes`.
@@ -131,8 +131,9 @@ fn single(rate: f64) -> MeasuredJob {
 
 /// CPU of a job at this rate, in µs: beyond all measured rates, the CPU at the nearest one.
 ///
-/// Between two of them the CPU in use is linear. If the cost of a job were, it would fall faster than the rate rises, and more
-/// jobs would use less CPU. Where less was measured at a higher rate, the CPU in use stays level, for the same reason.
+/// Between two of them the CPU in use is linear. If the cost of a job were, it would fall faster than the rate rises,
+/// and more jobs would use less CPU. Where less was measured at a higher rate, the CPU in use stays level, for the same
+/// reason.
 fn single_us(rate: f64, us: impl Fn(&MeasuredJob) -> f64) -> f64 {
     let [first, .., last] = &SINGLE;
     if rate <= first.rate {

@@ -150,8 +150,8 @@ impl RedisNeed<'_> {
         CapacityCosts::of(self.load.requests, self.load.bytes, rate)
     }
 
-    /// Cores in use at each of so many primaries, at so many times the load. Lanes cost more CPU than a queue in one place; the plan
-    /// of a cluster is for queues that all have lanes.
+    /// Cores in use at each of so many primaries, at so many times the load. Lanes cost more CPU than a queue in one
+    /// place; the plan of a cluster is for queues that all have lanes.
     fn core(&self, primaries: u64, times: f64) -> f64 {
         let factor = if primaries > 1 {
             costs::LANES_FACTOR
@@ -163,8 +163,8 @@ impl RedisNeed<'_> {
         rate * costs.redis_us * factor / 1e6
     }
 
-    /// How many times the load keeps the cores of so many primaries as busy as they may be. A job costs less at higher rates, so
-    /// this is searched for.
+    /// How many times the load keeps the cores of so many primaries as busy as they may be. A job costs less at higher
+    /// rates, so this is searched for.
     fn core_times(&self, primaries: u64) -> f64 {
         let is_busy = |times: f64| self.core(primaries, times) > self.busy;
         let (mut low, mut high) = (0.0, 1.0);

@@ -125,7 +125,7 @@ impl TopRows {
         column.sort(&mut self.rows);
     }
 
-    /// Takes what a later look has found.
+    /// Takes the counts of a later look.
     pub(super) fn update(&mut self, queues: Vec<QueueView>, at: Instant) {
         let seconds = at.duration_since(self.at).as_secs_f64();
         let old: HashMap<String, JobsByState> = self
@@ -153,8 +153,8 @@ impl TopRows {
             .position(|row| row.view.queue.as_str() == name)
     }
 
-    /// Moves the selection by so many rows; it stays inside the table. Without a selection one row down or up selects the
-    /// first row.
+    /// Moves the selection by so many rows; it stays inside the table. Without a selection one row down or up selects
+    /// the first row.
     pub(super) fn select_by(&mut self, rows: isize) {
         let position = match self.selected() {
             Some(position) => position.saturating_add_signed(rows),

@@ -87,7 +87,8 @@ pub(super) async fn run(
 
 type Look = (Result<Vec<QueueView>, Error>, Instant);
 
-/// Looks at all queues again and again, in a task: keys work while a request is in flight. Ends when the receiver is dropped.
+/// Looks at all queues again and again, in a task: keys work while a request is in flight. Ends when the receiver is
+/// dropped.
 fn start_looking(client: Client, interval: Duration) -> mpsc::Receiver<Look> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {

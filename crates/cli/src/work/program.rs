@@ -47,8 +47,8 @@ pub(super) fn find(program: &str) -> Result<(), CommandFailure> {
     }
 }
 
-/// A process and the processes that it has started, unless they left its group. All are killed when this is dropped before
-/// the process has ended.
+/// A process and the processes that it has started, unless they left its group. All are killed when this is dropped
+/// before the process has ended.
 pub(super) struct RunningProgram {
     group: ProcessGroup,
     child: Child,
@@ -151,8 +151,8 @@ impl RunningProgram {
     }
 }
 
-/// Writes to the standard error what a program writes to its own. Returns the end of it. If the reader of the standard
-/// error stalls, what it does not take is dropped: the program and the lease of its job do not wait for it.
+/// Copies the standard error of a program to the standard error of this process. Returns the end of the text. If the
+/// reader stalls, the rest is dropped: the program and the lease of its job do not wait for it.
 async fn pass_on(mut errors: ChildStderr) -> Vec<u8> {
     let mut kept = VecDeque::new();
     let mut bytes = vec![0; ERROR_BYTES_KEPT];

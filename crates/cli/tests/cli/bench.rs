@@ -1,4 +1,4 @@
-//! `tidegate bench`: what it prints, and that it leaves nothing behind.
+//! `tidegate bench`: its output, and that it leaves nothing behind.
 
 use serde_json::{Value, json};
 use tidegate_testkit::{NativeClient, Stack, eventually, print_figure};
@@ -94,7 +94,7 @@ async fn a_signal_ends_it_early_and_the_queue_is_cleaned() {
         "{lines:?}"
     );
     assert_eq!(bench.end(), Some(0));
-    // A list of queues is that of a moment ago.
+    // A list of queues shows a moment ago.
     eventually("the queue is deleted", LIMIT, async || {
         let queues = queues().await;
         match queues == json!([]) {

@@ -117,7 +117,7 @@ async fn the_printed_commands_work() {
     let program = Path::new(env!("CARGO_BIN_EXE_tidegate"));
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", program.parent().unwrap().display());
-    // The variables of the command line are no settings of daemons, which name those that they ignore.
+    // The variables of the command line are no settings of daemons, which name the variables that they ignore.
     let daemons = [
         DaemonProgram::Api,
         DaemonProgram::Pumpd,
@@ -152,7 +152,8 @@ async fn the_printed_commands_work() {
     }
 }
 
-/// A program that was just written is busy while a child of another thread, between fork and exec, has it open for writing.
+/// A program that was just written is busy while a child of another thread, between fork and exec, has it open for
+/// writing.
 fn output_of_new_program(command: &mut Command) -> Output {
     loop {
         match command.output() {

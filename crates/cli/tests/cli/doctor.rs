@@ -12,7 +12,7 @@ use tidegate_testkit::{
 use super::command_line::CommandLine;
 use super::{LIMIT, SERVER};
 
-/// What a run found.
+/// The findings of a run.
 struct Findings {
     code: i32,
     report: Value,

@@ -13,8 +13,8 @@ const PAGE: &str = include_str!("../../../../docs/cli.md");
 /// The addresses in the page.
 const ADMIN: &str = "http://127.0.0.1:7778";
 
-/// The words of a text, with a sign instead of what differs from run to run: ids, secrets, times, revisions, addresses. Durations are left
-/// out: "59m 59s" may be "1h".
+/// The words of a text, with a sign instead of each part that differs from run to run: ids, secrets, times, revisions,
+/// addresses. Durations are left out: "59m 59s" may be "1h".
 fn words(text: &str) -> Vec<String> {
     let is_of = |word: &str, length: usize| {
         let mut letters = word.chars();

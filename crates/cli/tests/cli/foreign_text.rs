@@ -89,7 +89,7 @@ fn a_list_whose_cursor_repeats_ends_with_an_error() {
     assert!(error.contains("the cursor 0.0 came twice"), "{error}");
 }
 
-/// What publishers have stored.
+/// The texts that publishers have stored.
 #[tokio::test]
 async fn attributes_and_errors_of_jobs_are_shown_without_control_characters() {
     let stack = SERVER.acquire().await;

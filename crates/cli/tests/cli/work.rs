@@ -88,7 +88,8 @@ async fn work_runs_a_program_for_each_job() {
     assert_eq!(cli.out(&["call", "r", "\"abc\""]), "\"ABC\"");
     assert_eq!(worker.stop(), Some(0));
 
-    // A process that was left behind has the standard output: the result is not known, and the job is not held for ever.
+    // A process that was left behind has the standard output: the result is not known, and the job is not held for
+    // ever.
     let leaves = "sleep 20 & echo done";
     let leaves = ["h", "--result", "text/plain", "--", "sh", "-c", leaves];
     work_fails(&cli, &leaves, "left behind").await;
@@ -126,7 +127,7 @@ async fn fails_because(cli: &CommandLine, queue: &str, text: &str) {
     .await;
 }
 
-/// What a program has written to a file, once it is there.
+/// The text that a program has written to a file, once it is there.
 async fn content_of(folder: &Path, name: &str) -> String {
     let file = folder.join(name);
     eventually(name, LIMIT, async || {
@@ -135,7 +136,7 @@ async fn content_of(folder: &Path, name: &str) -> String {
     .await
 }
 
-/// The program of a job that is cancelled gets SIGTERM. Those that run when the worker is stopped are waited for.
+/// The program of a job that is cancelled gets SIGTERM. The worker waits at its stop for programs that run.
 #[tokio::test]
 async fn programs_end_when_their_jobs_are_cancelled_and_a_stop_waits_for_them() {
     let stack = SERVER.acquire().await;
@@ -279,7 +280,7 @@ async fn a_reader_of_errors_that_stalls_holds_up_no_program_and_no_lease() {
     for job in jobs.await.as_array().unwrap() {
         assert_eq!((&job["attempt"], &job["losses"]), (&1.into(), &0.into()));
     }
-    // What was dropped is said when the reader continues.
+    // The worker reports the dropped bytes when the reader continues.
     let read = tokio::task::spawn_blocking(move || {
         let mut text = String::new();
         let mut part = vec![0; 64 * 1024];

@@ -1,4 +1,4 @@
-//! What `tidegate work` refuses, says and does in what order.
+//! `tidegate work`: refused arguments, its messages, and the order of its actions.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

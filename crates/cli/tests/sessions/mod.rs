@@ -1,4 +1,4 @@
-//! The sessions of a page: blocks with commands behind a prompt, and what each prints.
+//! The sessions of a page: blocks with commands behind a prompt, and the output of each.
 
 const PROMPT: &str = "    $ tidegate ";
 

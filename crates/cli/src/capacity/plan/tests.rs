@@ -63,7 +63,7 @@ fn provided(plan: &CapacityPlan) -> [(&'static str, f64); 10] {
     ]
 }
 
-/// None of the plans for these loads provides less than the one before it.
+/// No plan for these loads provides less than the plan before it.
 fn assert_never_less(loads: impl Iterator<Item = CapacityArguments>) {
     let mut before: Option<[(&'static str, f64); 10]> = None;
     for load in loads {
