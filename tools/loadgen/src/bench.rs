@@ -1,12 +1,12 @@
-//! What the benchmark of the HTTP client needs.
+//! The functions for the benchmark of the HTTP client.
 
 use std::net::SocketAddr;
 
 use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 
-/// Sends a request this many times on one connection, each after the answer to the one before, and returns how many were
-/// answered with 201.
+/// Sends a request this many times on one connection, each after the answer to the request before, and returns how many
+/// were answered with 201.
 ///
 /// # Errors
 /// The connection cannot be made, or ends.

@@ -16,7 +16,7 @@ pub enum LoadgenError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A request failed, or its answer is not one of its wire, so the run cannot continue.
+    /// A request failed, or its wire has no such answer, so the run cannot continue.
     #[error("{doing}: unexpected answer {status}: {body}")]
     Unexpected {
         /// The request.

@@ -47,8 +47,8 @@ impl FillOptions<'_> {
     }
 }
 
-/// Publishes in bulk; `delay` returns the delay of each job in seconds, on the wire of lmstfy that of each bulk. Returns
-/// about a hundred samples: the number of published jobs, and the seconds since the start.
+/// Publishes in bulk. `delay` returns the delay of each job in seconds, on the wire of lmstfy the delay of each bulk.
+/// Returns about a hundred samples: the number of published jobs, and the seconds since the start.
 pub(crate) async fn fill(
     run: &ScenarioRun<'_>,
     filling: FillOptions<'_>,

@@ -48,8 +48,8 @@ struct LoadgenFlags {
 
 #[derive(Debug, Args)]
 struct ComparisonFlags {
-    /// The HTTP API that the second server of each round uses [default: that of --wire]. Without --vs it is the same
-    /// server as the first
+    /// The HTTP API that the second server of each round uses [default: the same as --wire]. Without --vs it is the
+    /// same server as the first
     #[arg(long, global = true, value_name = "WIRE")]
     vs_wire: Option<Wire>,
     /// URL of a second server, measured alternately with the first

@@ -31,9 +31,9 @@ const AXIS_LABELS: usize = 8;
 /// Where the text of a bar begins, relative to its end.
 const TEXT_OFFSET: (i32, i32) = (6, -7);
 
-/// Draws the ratios of results with two servers: of each figure a bar from 1 to the median, a line from the least to the
-/// largest ratio. Rates should be large, all other figures small; a bar has one of two colours accordingly.
-/// Below them is when and how the figures were measured, if the results say so.
+/// Draws the ratios of results with two servers: of each figure a bar from 1 to the median, a line from the least to
+/// the largest ratio. Rates should be large, all other figures small; a bar has one of two colours accordingly. Below
+/// them is when and how the figures were measured, if the results say so.
 ///
 /// # Errors
 /// No result has a comparison, or the file cannot be written.

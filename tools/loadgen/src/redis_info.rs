@@ -58,7 +58,7 @@ impl RedisInfo {
             })
     }
 
-    /// Returns the number of commands executed since the start of Redis, including those inside scripts.
+    /// Returns the number of commands executed since the start of Redis, including commands inside scripts.
     pub(crate) fn commands(&mut self) -> Result<f64, LoadgenError> {
         let text = self.query(&["INFO", "commandstats"])?;
         let calls = text.split("calls=").skip(1);

@@ -68,7 +68,7 @@ pub enum Goal {
 /// A curve.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Curve {
-    /// Its name, which is also that of its plot.
+    /// The name of the chart and of its plot.
     pub name: String,
     /// Label of the horizontal axis.
     pub x: String,

@@ -1,4 +1,4 @@
-//! A run of one scenario on one server: what all scenarios share.
+//! A run of one scenario on one server.
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;

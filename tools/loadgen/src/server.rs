@@ -21,7 +21,8 @@ pub struct ServerOptions {
         default_value = "http://127.0.0.1:7777"
     )]
     pub url: String,
-    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read, for respawn also admin
+    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read, for respawn
+    /// also admin
     #[arg(long, value_name = "T", requires = "namespace")]
     pub token: Option<String>,
     /// URL of the admin port. Creates a token or an API key there if --token is not given; lanes needs it too

@@ -42,7 +42,8 @@ impl LocalBroker {
     /// kept; without it, in a temporary folder.
     ///
     /// # Errors
-    /// [`LocalBrokerError::NotStarted`] with the last lines of its log; [`LocalBrokerError::Io`] if a system call failed.
+    /// [`LocalBrokerError::NotStarted`] with the last lines of its log; [`LocalBrokerError::Io`] if a system call
+    /// failed.
     pub fn start(program: BrokerProgram, folder: Option<&Path>) -> Result<Self, LocalBrokerError> {
         Self::start_with(program, folder, None, None)
     }
@@ -60,8 +61,8 @@ impl LocalBroker {
     }
 
     /// Like [`start`](Self::start), with a queue of this name: a durable queue of RabbitMQ, a stream of NATS with this
-    /// name that stores the subject of this name, or a topic of Kafka with three partitions. The name has letters, digits,
-    /// `-` and `_`.
+    /// name that stores the subject of this name, or a topic of Kafka with three partitions. The name has letters,
+    /// digits, `-` and `_`.
     ///
     /// # Errors
     /// As for [`start`](Self::start).
@@ -156,7 +157,7 @@ impl LocalBroker {
         Ok(())
     }
 
-    /// Makes what needs a request.
+    /// Makes the queue by a request, if the broker needs it.
     fn make_queue(&self) -> Result<(), String> {
         let Some(queue) = &self.queue else {
             return Ok(());
@@ -168,7 +169,8 @@ impl LocalBroker {
         }
     }
 
-    /// Makes a topic with three partitions and these settings, such as `max.message.bytes`, unless there is one of this name.
+    /// Makes a topic with three partitions and these settings, such as `max.message.bytes`, unless there is one of this
+    /// name.
     ///
     /// # Errors
     /// [`LocalBrokerError::Io`] if the broker is not a Kafka, or does not make it.
@@ -207,8 +209,8 @@ impl LocalBroker {
         }
     }
 
-    /// Stops the broker with SIGTERM; kills it if it has not ended after 20 s. Returns whether SIGTERM was enough; `true`
-    /// if it was not running.
+    /// Stops the broker with SIGTERM; kills it if it has not ended after 20 s. Returns whether SIGTERM was enough;
+    /// `true` if it was not running.
     pub fn stop(&mut self) -> bool {
         let process = self.process.take();
         process.is_none_or(|mut process| process.stop(STOP_LIMIT))
@@ -274,7 +276,8 @@ impl LocalBroker {
         format!("{scheme}{}", self.address())
     }
 
-    /// The URL for clients that use TLS: `tls://127.0.0.1:PORT`, `amqps://127.0.0.1:PORT`, or of Kafka `127.0.0.1:PORT`.
+    /// The URL for clients that use TLS: `tls://127.0.0.1:PORT`, `amqps://127.0.0.1:PORT`, or of Kafka
+    /// `127.0.0.1:PORT`.
     #[must_use]
     pub fn tls_url(&self) -> String {
         let (scheme, port) = match self.program.kind {

@@ -25,7 +25,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 const PARTITIONS: i32 = 3;
 const CLUSTER: &str = "dGlkZWdhdGUtYnJva2VycA";
 
-/// What Maven resolves. Without the second, Kafka logs nothing.
+/// The packages that Maven resolves. Without the second, Kafka logs nothing.
 const POM: &str = r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>private</groupId>
@@ -47,7 +47,7 @@ const POM: &str = r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 "#;
 
-/// Fills an empty folder with the program and what it needs, by Maven, which keeps its own cache besides.
+/// Fills an empty folder with the program and its dependencies, by Maven, which has a separate cache too.
 pub(crate) fn fetch(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<(), String> {
     check_java()?;
     if !command::is_on_path("mvn") {
@@ -193,8 +193,8 @@ pub(crate) fn probe(connection: &mut TcpStream) -> Result<(), String> {
     }
 }
 
-/// Makes a topic with three partitions, unless there is one of this name. A broker that has just started has no room for
-/// partitions until the controller knows it.
+/// Makes a topic with three partitions, unless there is one of this name. A broker that has just started has no room
+/// for partitions until the controller knows it.
 pub(crate) fn make_topic(
     address: SocketAddr,
     name: &str,

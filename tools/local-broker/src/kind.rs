@@ -14,7 +14,7 @@ pub enum BrokerKind {
 }
 
 impl BrokerKind {
-    /// What helps if no source has the broker.
+    /// The remedy if no source has the broker.
     pub(crate) const fn remedy(self) -> &'static str {
         match self {
             Self::Nats | Self::RabbitMq => {

@@ -35,9 +35,10 @@ pub fn workspace_cache() -> PathBuf {
     cache_named("brokers")
 }
 
-/// Returns a broker. NATS: the `nats-server` on PATH, else that of Debian's packages; RabbitMQ: that of Debian's packages;
-/// Kafka: what the `mvn` on PATH resolves, for the `java` on PATH. They are downloaded into `cache` once and unpacked, not installed. Several processes may call this at once: one
-/// downloads, the others wait for it. `progress` receives short lines about steps that take time.
+/// Returns a broker. NATS: the `nats-server` on PATH, else the Debian package. RabbitMQ: the Debian package. Kafka: the
+/// packages that the `mvn` on PATH resolves, for the `java` on PATH. Packages are downloaded into `cache` once and
+/// unpacked, not installed. Several processes may call this at once: one downloads, the others wait for it. `progress`
+/// receives short lines about steps that take time.
 ///
 /// # Errors
 /// [`LocalBrokerError::NotObtained`] with the reason of every source.
@@ -85,7 +86,7 @@ pub fn obtain(
         .map_err(|source| LocalBrokerError::NotObtained { kind, source })
 }
 
-/// Accepts what is in a folder of the cache if it runs on this machine.
+/// Accepts the program in a folder of the cache if it runs on this machine.
 fn check(kind: BrokerKind, folder: &Path) -> Result<BrokerProgram, String> {
     let path = match kind {
         BrokerKind::Nats => nats::program_in(folder)?,

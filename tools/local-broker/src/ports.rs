@@ -11,7 +11,7 @@ pub(crate) struct BrokerPorts {
     pub(crate) clients: u16,
     /// For clients that use TLS. NATS has one port for both.
     pub(crate) tls: u16,
-    /// For other nodes: those of Erlang, or the controllers of Kafka.
+    /// For other nodes: nodes of Erlang, or the controllers of Kafka.
     pub(crate) nodes: u16,
     /// Erlang's port mapper.
     pub(crate) mapper: u16,

@@ -149,7 +149,7 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// A durable queue, and what a broker that loads definitions does not make by itself.
+/// A durable queue, and the virtual host, user and permissions that a broker with definitions does not make by itself.
 fn definitions_with(queue: &str) -> String {
     format!(
         r#"{{"users":[{{"name":"guest","password":"guest","tags":"administrator"}}],"vhosts":[{{"name":"/"}}],

@@ -4,8 +4,8 @@ use crate::http;
 
 /// The namespace of the demo.
 pub const NAMESPACE: &str = "demo";
-/// Its API key. Fixed, so that the commands in the README work unchanged. They are for one namespace of a server that listens on
-/// loopback.
+/// Its API key. Fixed, so that the commands in the README work unchanged. They are for one namespace of a server that
+/// listens on loopback.
 pub const KEY: &str = "tg_DEMOKEY00000_FORDEVELOPMENTONLY00000000";
 /// The same for the lmstfy wire.
 const TOKEN: &str = "demo-token-for-development";

@@ -1,13 +1,13 @@
 //! A deployment on this machine: a private Redis, the API, pumps. For development.
 //!
 //! * [`start`] starts Redis and the daemons, and waits until they serve.
-//! * [`DevSession`] has what was started, watches it, and stops it in order.
+//! * [`DevSession`] has the running processes, watches them, and stops them in order.
 //! * [`StopRequests`] turns Ctrl-C and SIGTERM into a flag that waiting loops look at.
 //! * [`state_folder`] ensures that one deployment at a time uses a folder.
-//! * [`credentials`] are those of the demo namespace.
+//! * [`credentials`] returns the credentials of the demo namespace.
 //!
-//! All functions block. If this process is killed, all processes that it has started end within some seconds. Errors are
-//! messages for the user of a command.
+//! All functions block. If this process is killed, all processes that it has started end within some seconds. Errors
+//! are messages for the user of a command.
 
 #![allow(
     clippy::disallowed_methods,

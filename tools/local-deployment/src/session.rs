@@ -11,12 +11,13 @@ use crate::signals::StopRequests;
 
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
-/// What has been started. Dropping it kills everything; [`Self::stop_daemons`] and [`Self::stop_redis`] let it end properly.
+/// The running processes. Dropping it kills all of them; [`Self::stop_daemons`] and [`Self::stop_redis`] stop them in
+/// order.
 #[derive(Debug)]
 pub struct DevSession {
     /// The daemons, in the order of their starts.
     pub daemons: Vec<DevProcess>,
-    /// The Redis, unless another one is used.
+    /// The Redis, unless the user gave a URL.
     pub redis: Option<RedisServer>,
     /// The cluster that is used instead of one Redis.
     pub cluster: Option<RedisCluster>,
@@ -89,7 +90,7 @@ impl DevSession {
         }
     }
 
-    /// Stops the daemons. Kills those that remain after another stop request, or after 20 s.
+    /// Stops the daemons. Kills the remaining daemons after another stop request, or after 20 s.
     pub fn stop_daemons(&mut self, signals: &StopRequests) {
         signals.clear();
         let print = self.print;

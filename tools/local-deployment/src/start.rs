@@ -21,9 +21,9 @@ const READY_LIMIT: Duration = Duration::from_secs(30);
 /// The ports of the API on 127.0.0.1.
 #[derive(Debug, Clone, Copy)]
 pub struct ApiPorts {
-    /// That of the public listener.
+    /// Port of the public listener.
     pub port: u16,
-    /// That of the admin listener.
+    /// Port of the admin listener.
     pub admin_port: u16,
 }
 

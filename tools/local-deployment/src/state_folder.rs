@@ -52,8 +52,8 @@ pub(crate) fn write_pid(folder: &Path, name: &str, pid: u32, program: &Path) -> 
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Fails if daemons of an earlier command are still running: processes with a recorded id that run the recorded program.
-/// Kills nothing, and removes other pid files.
+/// Fails if daemons of an earlier command are still running: processes with a recorded id that run the recorded
+/// program. Kills nothing, and removes other pid files.
 ///
 /// # Errors
 /// A message with their process ids.

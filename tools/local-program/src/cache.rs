@@ -100,7 +100,7 @@ pub fn failure_lines(tried: &[FailedSource]) -> String {
 pub struct ProgramEntry<'a, T> {
     /// The name of its folder.
     pub name: &'a str,
-    /// What it is, such as `Redis 7.0 or newer`.
+    /// The name of the program for errors, such as `Redis 7.0 or newer`.
     pub wanted: &'a str,
     /// Accepts the program in a folder, if it runs on this machine.
     pub check: &'a dyn Fn(&Path) -> Result<T, String>,
@@ -121,7 +121,7 @@ impl ProgramCache {
         }
     }
 
-    /// Returns the program of this entry; if there is none that can be used, that of the first source which has one.
+    /// Returns the program of this entry. If the entry has no usable program, the first source that has it provides it.
     /// Several processes may call this at once: one downloads, the others wait for it. `progress` receives short lines
     /// about steps that take time. `tried` are sources that have failed before.
     ///

@@ -102,8 +102,8 @@ fn read(mut file: File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the error message of a program: package managers mark it (`E: `, `ERROR: `, `[ERROR] `), other programs print
-/// it last.
+/// Returns the error message of a program: package managers mark it (`E: `, `ERROR: `, `[ERROR] `), other programs
+/// print it last.
 fn last_line(stderr: &str, stdout: &str) -> String {
     let lines = || {
         stderr

@@ -14,7 +14,7 @@ const RESOLVE_LIMIT: Duration = Duration::from_secs(30);
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(120);
 const UNPACK_LIMIT: Duration = Duration::from_secs(30);
 
-/// Packages to download, with what they depend on and this machine lacks.
+/// Packages to download, with the dependencies that this machine lacks.
 #[derive(Debug, Clone, Copy)]
 pub struct DebianPackages<'a> {
     /// The package that is wanted.
@@ -34,7 +34,7 @@ impl DebianPackages<'_> {
             if !command::is_on_path("apt-get") {
                 return Err(first);
             }
-            // The package lists of the machine are missing or outdated. Those of the machine stay unchanged.
+            // The package lists of the machine are missing or outdated. They stay unchanged.
             progress("fetching the package lists");
             let own = private_lists(work)?;
             let mut update = apt(work, &own);

@@ -4,7 +4,7 @@
 //! * [`DebianPackages`] downloads and unpacks packages of Debian, which needs no root.
 //! * [`ProgramProcess`] runs a server, ends it, and does so too if this process is killed.
 //! * [`command`] runs a program to its end, with a time limit.
-//! * [`free_port`], [`try_lock_for`], [`process_title`], [`log_tail()`]: what servers on one machine need besides.
+//! * [`free_port`], [`try_lock_for`], [`process_title`], [`log_tail()`]: further functions for servers on one machine.
 //!
 //! All functions block. Nothing is printed.
 

@@ -7,8 +7,8 @@ use std::path::Path;
 const LINES_MAX: usize = 12;
 const BYTES_READ: u64 = 8192;
 
-/// Returns the last lines of a file (at most 12, from the last 8 KiB), starting at byte `since` at the earliest. Empty if
-/// the file cannot be read.
+/// Returns the last lines of a file (at most 12, from the last 8 KiB), starting at byte `since` at the earliest. Empty
+/// if the file cannot be read.
 #[must_use]
 pub fn log_tail(path: &Path, since: u64) -> String {
     let read = || -> std::io::Result<Vec<u8>> {

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Below the ephemeral ports. A port from that range could be taken by an outgoing connection while the server
-/// restarts, even by that of a client that tries to reach this server. The cluster bus of Redis uses the port plus
-/// 10,000.
+/// restarts, even by the connection of a client that tries to reach this server. The cluster bus of Redis uses the port
+/// plus 10,000.
 const PORTS: Range<u16> = 12_000..22_000;
 const TRIES: usize = 200;
 
@@ -21,9 +21,9 @@ static RESERVATIONS: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
 
 /// Returns a port of 127.0.0.1 that nothing listens on, chosen at random. Returns `None` if 200 attempts find none.
 ///
-/// The port is reserved until this process ends, or has taken 400 further ones: no other call returns it, here or in another
-/// process, also while a server that had bound it restarts. The reservation is a UDP socket with the same number, which does
-/// not hinder a TCP server.
+/// The port is reserved until this process ends, or has taken 400 further ones: no other call returns it, here or in
+/// another process, also while a server that had bound it restarts. The reservation is a UDP socket with the same
+/// number, which does not hinder a TCP server.
 #[must_use]
 pub fn free_port() -> Option<u16> {
     (0..TRIES)

@@ -92,7 +92,7 @@ impl DataFolder {
     }
 
     /// Returns the server that an earlier user of this folder left running: the recorded process, if it is alive and
-    /// its title is that of a server on the recorded port.
+    /// its title names a server on the recorded port.
     fn running_server(&self) -> Option<u32> {
         let note = fs::read_to_string(self.pid_path()).ok()?;
         let (pid, port) = note.trim().split_once(' ')?;

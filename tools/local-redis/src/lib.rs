@@ -1,12 +1,13 @@
 //! Finds, obtains and runs a private Redis for development and tests.
 //!
 //! * [`locate()`] finds a `redis-server` or `valkey-server` on this machine.
-//! * [`obtain()`] does the same and, if there is none, downloads one into a cache folder. It installs nothing, touches no
-//!   system service, and needs no permission beyond writing to that folder.
+//! * [`obtain()`] does the same and, if there is none, downloads one into a cache folder. It installs nothing, touches
+//!   no system service, and needs no permission beyond writing to that folder.
 //! * [`RedisServer`] runs a server on 127.0.0.1 with a private data folder, and can stop, kill, pause and restart it.
 //! * [`RedisCluster`] runs a Redis Cluster of several servers, with replicas.
 //!
-//! All functions block. Nothing is printed: progress goes to a callback, and [`LocalRedisError`] has the reasons of failures.
+//! All functions block. Nothing is printed: progress goes to a callback, and [`LocalRedisError`] has the reasons of
+//! failures.
 //!
 //! # Environment
 //! * `TG_REDIS_SERVER` – path of the server program to use, instead of a search.

@@ -126,7 +126,7 @@ impl fmt::Display for ServerBinary {
     }
 }
 
-/// Finds a server of version 7.0 or newer: the one named by `TG_REDIS_SERVER`, else the first suitable
+/// Finds a server of version 7.0 or newer: the server that `TG_REDIS_SERVER` names, else the first suitable
 /// `redis-server` or `valkey-server` on PATH. Returns `None` if there is none.
 ///
 /// # Errors

@@ -21,8 +21,7 @@ pub fn workspace_cache() -> PathBuf {
     cache_named("redis-server")
 }
 
-/// Returns a server of version 7.0 or newer: the one [`locate`](crate::locate()) finds, else the one in `cache`, else one
-/// that is downloaded into `cache`. Sources, in this order:
+/// Returns a server of version 7.0 or newer. Sources, in this order; servers are downloaded into `cache`:
 ///
 /// 1. `TG_REDIS_SERVER`, PATH;
 /// 2. `cache`, if an earlier call downloaded one;
@@ -33,9 +32,9 @@ pub fn workspace_cache() -> PathBuf {
 /// others wait for it. `progress` receives short lines about steps that take time.
 ///
 /// # Errors
-/// [`LocalRedisError::NotObtained`] with the reason of every source and the command to run; [`LocalRedisError::Unusable`] if
-/// `TG_REDIS_SERVER` names an unsuitable program; [`LocalRedisError::Io`] if `cache` cannot be written. Every wait has a
-/// limit; without a network the call takes up to about two minutes.
+/// [`LocalRedisError::NotObtained`] with the reason of every source and the command to run;
+/// [`LocalRedisError::Unusable`] if `TG_REDIS_SERVER` names an unsuitable program; [`LocalRedisError::Io`] if `cache`
+/// cannot be written. Every wait has a limit; without a network the call takes up to about two minutes.
 pub fn obtain(
     cache: &Path,
     progress: &mut dyn FnMut(&str),

@@ -113,7 +113,7 @@ impl LocalRedisOptions {
     }
 
     /// Starts the server with this text as its configuration file, and nothing else: the text needs the port given to
-    /// [`port`](Self::port), and a folder for data. What the server writes into the file is kept over restarts. The login
+    /// [`port`](Self::port), and a folder for data. Changes of the file by the server are kept over restarts. The login
     /// is for the check that the server is up.
     #[must_use]
     pub fn whole_file(

@@ -15,8 +15,8 @@ pub(crate) enum ProbeResult {
     NotReady(String),
 }
 
-/// Probes the server on 127.0.0.1. `login` has the arguments of AUTH. Each I/O operation may take a second. The process id distinguishes the
-/// server from another one that has taken the port.
+/// Probes the server on 127.0.0.1. `login` has the arguments of AUTH. Each I/O operation may take a second. The process
+/// id distinguishes the server from another server that has taken the port.
 pub(crate) fn probe(port: u16, login: Option<&str>) -> ProbeResult {
     try_probe(port, login).unwrap_or_else(|error| ProbeResult::NotReady(error.to_string()))
 }

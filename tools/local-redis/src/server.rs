@@ -32,9 +32,9 @@ impl RedisServer {
     /// Starts a server and waits until it accepts commands: it answers PING, and has loaded all data.
     ///
     /// # Errors
-    /// [`LocalRedisError::FolderInUse`] if another server uses the given data folder; [`LocalRedisError::NotStarted`], with the last lines
-    /// of its log, if the server ended or was not up within [`LocalRedisOptions::start_limit`]; [`LocalRedisError::Io`] if a system call
-    /// failed or no port is free.
+    /// [`LocalRedisError::FolderInUse`] if another server uses the given data folder; [`LocalRedisError::NotStarted`],
+    /// with the last lines of its log, if the server ended or was not up within [`LocalRedisOptions::start_limit`];
+    /// [`LocalRedisError::Io`] if a system call failed or no port is free.
     pub fn start(options: LocalRedisOptions) -> Result<Self, LocalRedisError> {
         let folder = DataFolder::open(options.data_folder.as_deref())?;
         let mut tries_left = PORT_TRIES;

@@ -116,7 +116,7 @@ impl ApiDocument {
         self.check_documented(documented, answer)
     }
 
-    /// The operations of the path that matches best: one with more fixed segments precedes the others.
+    /// The operations of the path that matches best: a path with more fixed segments precedes the others.
     fn operations_of(&self, path: &str) -> Vec<&DocumentedOperation> {
         let matching = self.operations.iter();
         let mut matching: Vec<(usize, &DocumentedOperation)> = matching
@@ -245,7 +245,7 @@ impl DocumentReader {
         compiled.unwrap_or_else(|error| panic!("{pointer}: {error:#}"))
     }
 
-    /// The answer with this status among those at a JSON pointer.
+    /// The answer with this status among the answers at a JSON pointer.
     fn answer(&mut self, base: &str, status: &str) -> DocumentedAnswer {
         let pointer = self.resolve(format!("{base}/{status}"));
         let answer = self.at(&pointer);
@@ -277,7 +277,7 @@ impl DocumentReader {
         self.document.pointer(pointer).cloned().unwrap_or_default()
     }
 
-    /// The pointer to what this pointer refers to.
+    /// Follows the reference at this pointer.
     fn resolve(&self, pointer: String) -> String {
         let found = self.at(&pointer);
         let reference = found["$ref"].as_str();

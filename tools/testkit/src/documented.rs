@@ -1,4 +1,4 @@
-//! Comparing an answer that a document shows with that of a server.
+//! Comparing an answer that a document shows with the answer of a server.
 
 use serde_json::Value;
 

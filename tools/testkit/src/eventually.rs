@@ -26,8 +26,8 @@ pub async fn eventually<T, Seen: Display>(
     }
 }
 
-/// Repeats `look` until it returns `Ok`, and returns that value. For work whose duration depends on the machine: there is
-/// no limit as long as it goes on.
+/// Repeats `look` until it returns `Ok`, and returns that value. For work whose duration depends on the machine: there
+/// is no limit as long as it goes on.
 ///
 /// # Panics
 /// If `look` returned the same error for as long as `stalled`. The message ends with that error.

@@ -59,7 +59,8 @@ impl FarApi {
         }
     }
 
-    /// Stalls its way just after a publish: for a second it knows the token, so that publishes get as far as their lanes.
+    /// Stalls its way just after a publish: for a second it knows the token, so that publishes get as far as their
+    /// lanes.
     pub async fn stall(&self, queue: &QueueClient) {
         let known = queue.on_api(&self.api).publish("known").id().await;
         queue.ack(&known).await;

@@ -1,9 +1,9 @@
 //! A TCP proxy that injects network faults.
 //!
-//! [`NetworkConditions`] applies to all connections until it is changed: delay, rate, stall, dropped bytes, separately for each
-//! direction. [`FaultProxy::cut`] and [`FaultProxy::make_half_open`] affect the connections that exist at that moment,
-//! [`FaultProxy::lead_to`] only later ones. The distance of the server is fixed at the start: unlike a delay of the weather,
-//! which also holds up all bytes behind, it is a pure latency and lets many pieces be in flight.
+//! [`NetworkConditions`] applies to all connections until it is changed: delay, rate, stall, dropped bytes, separately
+//! for each direction. [`FaultProxy::cut`] and [`FaultProxy::make_half_open`] affect the connections that exist at that
+//! moment, [`FaultProxy::lead_to`] only later ones. The distance of the server is fixed at the start: unlike a delay of
+//! the weather, which also holds up all bytes behind, it is a pure latency and lets many pieces be in flight.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,7 +26,7 @@ const IN_FLIGHT_MAX: usize = 64;
 /// How much transfers that began late may catch up. Timers have a resolution of 1 ms, more than the time of a piece.
 const CATCH_UP_MAX: Duration = Duration::from_millis(20);
 
-/// What happens to bytes in one direction.
+/// The treatment of bytes in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForwardMode {
     /// They pass.
@@ -42,7 +42,7 @@ pub enum ForwardMode {
 /// The state of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DirectionConditions {
-    /// What happens to its bytes.
+    /// The treatment of bytes.
     pub mode: ForwardMode,
     /// How long each piece is held back.
     pub delay: Duration,
@@ -146,7 +146,7 @@ impl FaultProxy {
     }
 
     /// Makes all connections half open: everything that either side sends is dropped, even its close. New connections
-    /// work. This is what happens when a firewall forgets the state of a connection.
+    /// work. A firewall that forgets the state of a connection has this effect.
     pub fn make_half_open(&self) {
         let next = self.shared.connections.load(Ordering::Relaxed);
         self.shared.mute_before.send_replace(next);

@@ -17,7 +17,7 @@
 //! | [`OtlpReceiver`] | a collector of the spans that daemons send |
 //! | [`raw`] | a client that sends exact bytes and may violate the protocol |
 //! | [`traffic`] | clients that continue during faults |
-//! | [`same_answer`] | the comparison of an answer with one that a document shows |
+//! | [`same_answer`] | the comparison of an answer with an answer that a document shows |
 //! | [`consistency`] | the check that no job was lost, orphaned or counted wrongly |
 //! | [`mod@eventually`] | waiting for a condition, instead of for a fixed time |
 //! | [`mod@seed`] | random choices that can be repeated |

@@ -95,7 +95,7 @@ fn pairs(attributes: Vec<KeyValue>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What has arrived, and how requests are answered.
+/// The spans that have arrived, and how requests are answered.
 #[derive(Debug, Default)]
 struct ReceiverState {
     spans: Mutex<Vec<ReceivedSpan>>,
@@ -141,7 +141,7 @@ impl OtlpReceiver {
         self.address
     }
 
-    /// Settings of a daemon that sends spans here, and starts a trace for one in so many publishes.
+    /// Settings of a daemon that sends spans here, and starts a trace for a share of 1 / `sample_one_in` of publishes.
     #[must_use]
     pub fn settings(&self, sample_one_in: u64) -> String {
         format!(

@@ -34,7 +34,7 @@ pub(crate) struct ChildProcess {
 
 impl ChildProcess {
     /// Starts a program with the environment of the test and these variables, but without the `TIDEGATE_` variables
-    /// of the test: those would be settings or cause warnings.
+    /// of the test: these would be settings or cause warnings.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],

@@ -15,7 +15,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 64 * 1024;
 const SMALL_BUFFER_BYTES: u32 = 16 * 1024;
 
-/// One connection. Sends only what the test writes.
+/// A connection. Sends only bytes that the test writes.
 #[derive(Debug)]
 pub struct RawHttp {
     stream: TcpStream,
@@ -70,7 +70,7 @@ impl RawHttp {
         }
     }
 
-    /// Connects with a small receive buffer, so that the peer cannot send far ahead of what the test reads.
+    /// Connects with a small receive buffer, so that the peer cannot send far ahead of the reads of the test.
     ///
     /// # Panics
     /// If the connection is refused.

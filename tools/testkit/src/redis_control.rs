@@ -120,7 +120,7 @@ impl RedisControl {
     /// If it does not answer.
     pub async fn replication_offset(&mut self) -> u64 {
         let info = self.info().await;
-        // A replica reports what it has received as `slave_repl_offset`.
+        // A replica reports the received bytes as `slave_repl_offset`.
         let offset = info
             .get("slave_repl_offset")
             .or(info.get("master_repl_offset"));
@@ -140,8 +140,9 @@ impl RedisControl {
         }
     }
 
-    /// Sets `maxmemory` to the used memory plus `room_bytes`; `None` removes the limit. Without room the server stays full:
-    /// the limit is below what any server uses, since the used memory also falls, such as when a buffer of a client shrinks.
+    /// Sets `maxmemory` to the used memory plus `room_bytes`; `None` removes the limit. Without room the server stays
+    /// full: the limit is below the used memory of any server, since the used memory also falls, such as when a buffer
+    /// of a client shrinks.
     ///
     /// # Panics
     /// If it does not answer.
@@ -280,7 +281,7 @@ impl RedisControl {
         list.lines().count()
     }
 
-    /// Returns the number of connections of clients, without its own and those of replication.
+    /// Returns the number of connections of clients, except for its own connection and connections of replication.
     ///
     /// # Panics
     /// If it does not answer.

@@ -8,8 +8,8 @@ use tidegate_local_redis::{
 use crate::seed::print_figure;
 use crate::wall_clock::WallClock;
 
-/// Options of a Redis. The default is what a deployment should have: an append-only file that is synced
-/// once a second, and no eviction.
+/// Options of a Redis. The default is as recommended for a deployment: an append-only file that is synced once a
+/// second, and no eviction.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
     program: RedisProgram,
@@ -110,7 +110,8 @@ impl RedisOptions {
         self
     }
 
-    /// Starts it with this configuration file and no other settings. What it writes into the file is kept over restarts.
+    /// Starts it with this configuration file and no other settings. Changes of the file by the server are kept over
+    /// restarts.
     #[must_use]
     pub fn whole_file(mut self, file: WholeFile) -> Self {
         self.whole_file = Some(file);

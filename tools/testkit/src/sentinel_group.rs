@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct SentinelGroup {
     /// The sentinels, which are dropped first.
     pub sentinels: Vec<RedisServer>,
-    /// The servers; the first one is the initial master.
+    /// The servers. The first is the initial master.
     pub servers: Vec<RedisServer>,
 }
 

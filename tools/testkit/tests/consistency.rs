@@ -17,7 +17,7 @@ struct TestBucket {
     store: Store,
     connection: MultiplexedConnection,
     /// The numbers of each queue and its job. In commands and messages `@ready` stands for the number
-    /// of the queue, `#ready` for that of the job, `%ready` for its chunk and `&ready` for its field
+    /// of the queue, `#ready` for the number of the job, `%ready` for its chunk and `&ready` for its field
     /// in the chunk.
     numbers: Vec<(&'static str, u64, u64)>,
 }

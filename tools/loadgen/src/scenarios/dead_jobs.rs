@@ -11,7 +11,6 @@ use crate::wire::native;
 
 /// Connections that reserve and fail.
 const FAILERS: usize = 8;
-/// What the workers report.
 const ERROR: &str = "HTTP 410 as planned";
 
 /// Reserves `jobs` ready jobs of a queue, and fails each for good.

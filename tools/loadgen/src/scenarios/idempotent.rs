@@ -13,7 +13,8 @@ use crate::run::ScenarioRun;
 use crate::wire::native;
 use crate::wire::publish_request::{KeyOption, PublishRequest};
 
-/// Longest time between a request and the end of its connection, in ms. Some of these requests are executed, some are not.
+/// Longest time between a request and the end of its connection, in ms. Some of these requests are executed, some are
+/// not.
 const CUT_AFTER_MS_MAX: u64 = 5;
 
 /// The flags of `idempotent`.
@@ -36,7 +37,6 @@ pub struct IdempotentOptions {
     body_bytes: usize,
 }
 
-/// What clients have seen.
 #[derive(Debug, Default)]
 struct ReplayCounts {
     /// Requests whose answer was not awaited.

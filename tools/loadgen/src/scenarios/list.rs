@@ -1,4 +1,4 @@
-//! How long lists of jobs take, and what they cost other queues.
+//! The time that lists of jobs take, and the delay that they cause in other queues.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -127,7 +127,7 @@ impl ListOptions {
         Ok(())
     }
 
-    /// Measures how late the jobs of another queue are, while this queue is listed without a pause if one is given.
+    /// Measures how late the jobs of another queue are. If a queue is given, it is listed without a pause meanwhile.
     /// Returns the p99 in ms.
     async fn lateness(
         &self,

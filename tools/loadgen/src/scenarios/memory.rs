@@ -29,8 +29,8 @@ pub struct MemoryOptions {
     /// Size of each body in bytes, at least 30
     #[arg(long, default_value_t = 100)]
     body_bytes: usize,
-    /// The jobs are due in an hour, and in a random part of this time after it, such as 70m, 23h, 30d, 365d. On the wire of
-    /// lmstfy the jobs of a request are due at the same time
+    /// The jobs are due in an hour, and in a random part of this time after it, such as 70m, 23h, 30d, 365d. On the
+    /// wire of lmstfy the jobs of a request are due at the same time
     #[arg(long, default_value = "23h", value_parser = parse_spread)]
     spread: Duration,
     /// Measure jobs without keys first, then as many with a key each, and the difference. Needs --wire native
@@ -90,7 +90,7 @@ impl MemoryOptions {
         pending.check(run).await
     }
 
-    /// Publishes the jobs. Returns what each of them took.
+    /// Publishes the jobs. Returns the memory of each job.
     async fn measure(
         &self,
         run: &ScenarioRun<'_>,

@@ -43,8 +43,8 @@ pub enum Scenario {
     Bulk(bulk::BulkOptions),
     /// Throughput of Tidegate's scripts on Redis without HTTP: the upper bound for a server. Needs --redis
     Ceiling(ceiling::CeilingOptions),
-    /// CPU of publish, consume and ack, one job a request, relative to a server of hyper that does nothing, and to the scripts
-    /// alone. Needs --redis, and --pid api=PID and redis=PID
+    /// CPU of publish, consume and ack, one job a request, relative to a server of hyper that does nothing, and to the
+    /// scripts alone. Needs --redis, and --pid api=PID and redis=PID
     Floor(floor::FloorOptions),
     /// Time from due to received while very many other jobs are pending
     Lateness(lateness::LatenessOptions),
@@ -59,7 +59,7 @@ pub enum Scenario {
     /// A queue with lanes on several Redis nodes: CPU, and how evenly the nodes share it. Needs --admin,
     /// and --pid redis-N=PID for each node
     Lanes(lanes::LanesOptions),
-    /// Latency of a queue beside one with large bodies, and beside a huge one
+    /// Latency of a queue beside a queue with large bodies, and beside a huge queue
     Neighbours(neighbours::NeighboursOptions),
     /// CPU per job of publish, consume and ack as more jobs are pending
     Growth(growth::GrowthOptions),
@@ -74,13 +74,13 @@ pub enum Scenario {
     Idempotent(idempotent::IdempotentOptions),
     /// Redis memory after very many queues were used for one job each. Needs --redis
     ReplyQueues(reply_queues::ReplyQueuesOptions),
-    /// First pages of lists, a filter over all jobs of a queue, and the lateness of another queue meanwhile. Native wire;
-    /// needs --redis
+    /// First pages of lists, a filter over all jobs of a queue, and the lateness of another queue meanwhile. Native
+    /// wire; needs --redis
     List(list::ListOptions),
     /// How exactly dead jobs come back at a rate, with an interruption. Native wire
     Respawn(respawn::RespawnOptions),
-    /// Ticks of one bucket's schedules per second, and the lateness of another namespace's ticks meanwhile. Native wire;
-    /// needs --admin
+    /// Ticks of one bucket's schedules per second, and the lateness of another namespace's ticks meanwhile. Native
+    /// wire; needs --admin
     Schedules(schedules::SchedulesOptions),
 }
 
@@ -113,8 +113,8 @@ impl Scenario {
         }
     }
 
-    /// The wire of a run: the one that was chosen. By default that of lmstfy, or the native one if the scenario publishes
-    /// with keys, or needs it otherwise.
+    /// The chosen wire. By default a run uses the wire of lmstfy, or the native wire if the scenario publishes with
+    /// keys, or needs it otherwise.
     ///
     /// # Errors
     /// The scenario cannot use the chosen wire.

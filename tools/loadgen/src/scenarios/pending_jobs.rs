@@ -21,7 +21,6 @@ pub(super) struct PendingJobs {
     pub(super) samples: Vec<(f64, f64)>,
 }
 
-/// What these jobs are.
 pub(super) struct PendingKind {
     /// Their delays in seconds, at random.
     pub(super) delays: RangeInclusive<u32>,
@@ -41,7 +40,7 @@ impl Default for PendingKind {
 }
 
 impl PendingKind {
-    /// Returns what chooses the delay of each job, in seconds.
+    /// Returns a function that chooses the delay of each job, in seconds.
     pub(super) fn random_delay(&self) -> impl Fn() -> u32 {
         let delays = self.delays.clone();
         move || rand::random_range(delays.clone())

@@ -31,8 +31,8 @@ pub struct ReplyQueuesOptions {
     /// Connections, each with one request at a time
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Longest time to wait until the pumps have removed the queues, in seconds. A queue is removed 2 to 3 minutes after
-    /// its last job
+    /// Longest time to wait until the pumps have removed the queues, in seconds. A queue is removed 2 to 3 minutes
+    /// after its last job
     #[arg(long, default_value_t = 900)]
     patience: u32,
 }

@@ -63,8 +63,8 @@ impl RespawnOptions {
         drain(run, std::slice::from_ref(&queue)).await
     }
 
-    /// Respawns up to `most` dead jobs at the rate, and counts the ready jobs until all of them are due. Returns the number
-    /// of respawned jobs, and the counts by time in seconds.
+    /// Respawns up to `most` dead jobs at the rate, and counts the ready jobs until all of them are due. Returns the
+    /// number of respawned jobs, and the counts by time in seconds.
     async fn respawn(
         &self,
         run: &ScenarioRun<'_>,

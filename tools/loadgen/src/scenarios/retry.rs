@@ -147,7 +147,8 @@ impl RetryOptions {
                     let label = job.label();
                     let due_ms = label.and_then(|it| times.borrow_mut().remove(&it.number));
                     match label.zip(due_ms) {
-                        // A delivery that reached no consumer has a number as well, so this may be more than the second.
+                        // A delivery that reached no consumer has a number as well, so this may be more than the
+                        // second.
                         Some((label, due_ms)) if job.attempt >= 2 => {
                             let job = DeliveredJob::due_at(label, due_ms, received_us);
                             run.jobs.borrow_mut().record_delivered(&job);

@@ -1,5 +1,5 @@
-//! How many ticks of schedules the pump of one bucket publishes in a second, and how late the ticks of another namespace in
-//! that bucket are meanwhile.
+//! How many ticks of schedules the pump of one bucket publishes in a second, and how late the ticks of another
+//! namespace in that bucket are meanwhile.
 
 use std::time::{Duration, Instant};
 

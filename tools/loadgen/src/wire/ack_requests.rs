@@ -6,8 +6,8 @@ use super::request::RequestBuilder;
 use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 
-/// Prepared requests that acknowledge the jobs of consume answers. Lmstfy takes one request a job, and those of one answer
-/// are pipelined; the native wire one request an answer.
+/// Prepared requests that acknowledge the jobs of consume answers. Lmstfy takes one request a job, and the requests for
+/// one answer are pipelined; the native wire takes one request an answer.
 #[derive(Debug)]
 pub(crate) struct AckRequests {
     requests: RequestBuilder,

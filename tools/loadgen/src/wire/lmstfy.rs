@@ -24,7 +24,7 @@ const fn ttl_seconds(delay: u32) -> u32 {
     }
 }
 
-/// Appends the head of a publish request with a body of `bytes` bytes. `path` is that of a queue.
+/// Appends the head of a publish request with a body of `bytes` bytes. `path` is the path of a queue.
 pub(super) fn write_publish_head(
     requests: &RequestBuilder,
     out: &mut Vec<u8>,

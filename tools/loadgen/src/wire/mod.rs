@@ -40,8 +40,8 @@ impl Wire {
         }
     }
 
-    /// Parses the answer to a consume. Calls `take` with each job, or `None` for a job that this program did not publish,
-    /// and with what its ack needs: the id, or the lease.
+    /// Parses the answer to a consume. Calls `take` with each job, or `None` for a job that this program did not
+    /// publish, and with the id or the lease that its ack needs.
     pub(crate) fn consumed(
         self,
         body: &[u8],

@@ -8,9 +8,9 @@ pub(crate) const BULK: u64 = 64;
 /// The HTTP API that a run uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Wire {
-    /// That of lmstfy, `/api`
+    /// The wire of lmstfy, `/api`
     Lmstfy,
-    /// The native one, `/v1`
+    /// The native wire, `/v1`
     Native,
 }
 

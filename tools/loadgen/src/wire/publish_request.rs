@@ -7,7 +7,7 @@ use super::request::RequestBuilder;
 use super::{lmstfy, native};
 use crate::body::{BODY_BYTES_MIN, JobLabel};
 
-/// What jobs of the native wire are published with.
+/// The key that jobs of the native wire are published with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum KeyOption {
     /// Neither of the two.

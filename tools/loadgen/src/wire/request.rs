@@ -1,4 +1,4 @@
-//! What every request of a run has: address, namespace and credential.
+//! The common parts of all requests of a run: address, namespace and credential.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -12,7 +12,7 @@ pub(crate) struct RequestBuilder {
     pub(crate) wire: Wire,
     /// The path up to the part that differs.
     pub(super) prefix: String,
-    /// What follows the path: host and credential.
+    /// The part after the path: host and credential.
     pub(super) headers: String,
 }
 

@@ -5,7 +5,7 @@ use tidegate_core::keys::DeploymentKeys;
 
 use super::{ClusterGroup, PASSWORD, connect};
 
-/// A slot in migration. Until [`SlotMove::end`] each of its keys is on the one server or on the other.
+/// A slot in migration. Until [`SlotMove::end`] each of its keys is on either server.
 #[derive(Debug)]
 pub struct SlotMove<'a> {
     group: &'a ClusterGroup,

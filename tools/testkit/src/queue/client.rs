@@ -1,7 +1,7 @@
 //! An HTTP client of one queue.
 //!
-//! Every call has two forms: one that returns any answer or error (`try_…`, `send`), and one that panics unless the
-//! answer is the expected one.
+//! Every call has two forms: the first returns any answer or error (`try_…`, `send`), the second panics unless the
+//! answer is as expected.
 
 use std::time::Duration;
 

@@ -141,7 +141,8 @@ impl ConsumeBuilder {
 }
 
 impl QueueClient {
-    /// Prepares a consume. [`ConsumeBuilder::send`], [`ConsumeBuilder::job`] or [`ConsumeBuilder::jobs`] sends the request.
+    /// Prepares a consume. [`ConsumeBuilder::send`], [`ConsumeBuilder::job`] or [`ConsumeBuilder::jobs`] sends the
+    /// request.
     pub fn consume(&self) -> ConsumeBuilder {
         ConsumeBuilder::new(self, self.path())
     }
