@@ -1,4 +1,5 @@
-//! Development commands: `cargo xtask dev`, `test`, `tidy`, `lua`, `bench`, `faults`, `soak`, `mutants`, `schemathesis`, `release`.
+//! Development commands: `cargo xtask dev`, `test`, `tidy`, `lua`, `bench`, `faults`, `soak`, `mutants`,
+//! `schemathesis`, `release`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -48,9 +49,9 @@ enum XtaskCommand {
     Test(test::TestOptions),
     /// Check the project rules: layers, file sizes, names, scripts, documents, licences. Part of `test`.
     Tidy,
-    /// Print a script as Redis gets it: lua/NAME.lua with what it includes.
+    /// Print a script as Redis gets it: lua/NAME.lua with its includes.
     ///
-    /// The line numbers in errors of scripts are those of this text.
+    /// Errors of scripts have the line numbers of this text.
     Lua(lua::LuaOptions),
     /// Measure a deployment on this machine: a private Redis, the API, two pumps, release builds.
     ///
@@ -74,14 +75,14 @@ enum XtaskCommand {
     Mutants(mutants::MutantsOptions),
     /// Send requests that Schemathesis generates from docs/openapi.json to a real API, and check each answer.
     ///
-    /// Installs Schemathesis from PyPI in target/schemathesis, for which it needs Python 3.10 or later with venv. `test` does
-    /// the same with fewer requests. TIDEGATE_SEED=N repeats the requests of a run.
+    /// Installs Schemathesis from PyPI in target/schemathesis, for which it needs Python 3.10 or later with venv.
+    /// `test` does the same with fewer requests. TIDEGATE_SEED=N repeats the requests of a run.
     Schemathesis(schemathesis::SchemathesisOptions),
-    /// Make what is published: an archive, Debian packages, an SBOM (CycloneDX) and SHA256SUMS.
+    /// Make the files of a release: an archive, Debian packages, an SBOM (CycloneDX) and SHA256SUMS.
     ///
     /// Builds tidegate, tidegate-api, tidegate-pumpd and tidegate-relayd for this machine, and writes the files into
-    /// target/packages. All files have the time of the commit, or SOURCE_DATE_EPOCH; the same programs give the same bytes.
-    /// Needs strip (binutils) and dpkg-deb. docs/releasing.md describes how to make a release.
+    /// target/packages. All files have the time of the commit, or SOURCE_DATE_EPOCH; the same programs give the same
+    /// bytes. Needs strip (binutils) and dpkg-deb. docs/releasing.md describes how to make a release.
     Release(release::ReleaseOptions),
 }
 

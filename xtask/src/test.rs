@@ -86,7 +86,8 @@ const QUICK: [&[&str]; 2] = [
 /// The flags of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct TestOptions {
-    /// Skip slow tests: failovers, killed processes, fault runs, timing, generated requests. Takes about 3 minutes once everything is built
+    /// Skip slow tests: failovers, killed processes, fault runs, timing, generated requests. Takes about 3 minutes once
+    /// everything is built
     #[arg(long)]
     quick: bool,
 }
@@ -187,8 +188,8 @@ impl Suites<'_> {
             .fold(StepOutcome::Passed, StepOutcome::and)
     }
 
-    /// Runs all tests. Suites run one after the other: tests that wait for leases and failovers see failures that are none
-    /// where others take the processors.
+    /// Runs all tests. Suites run one after the other: tests that wait for leases and failovers see failures that are
+    /// none where others take the processors.
     fn test_all(self) -> StepOutcome {
         let suites = match self.workspace.test_targets() {
             Ok(suites) => suites,
@@ -232,8 +233,8 @@ impl Suites<'_> {
 
     fn test_fault_runs(self) -> StepOutcome {
         let mut command = self.command();
-        // Each run is a whole deployment under load, and waits for a part of its time: on two processors six runs take 142 s
-        // with three at a time, and 177 s with two.
+        // Each run is a whole deployment under load, and waits for a part of its time: on two processors six runs take
+        // 142 s with three at a time, and 177 s with two.
         command.env(TEST_THREADS, (processors() * 3 / 2).to_string());
         run_cargo(command, &[&test_flag(FAULT_RUNS)])
     }
@@ -242,9 +243,9 @@ impl Suites<'_> {
         run_cargo(self.command(), which)
     }
 
-    /// Tests run three times as many at a time as there are processors: they wait most of the time. All packages are selected,
-    /// also where the tests of one are meant: for fewer of them cargo would choose other features of dependencies, and
-    /// compile these again.
+    /// Tests run three times as many at a time as there are processors: they wait most of the time. All packages are
+    /// selected, also where the tests of one are meant: for fewer of them cargo would choose other features of
+    /// dependencies, and compile these again.
     fn command(self) -> Command {
         let mut command = self.workspace.cargo();
         if std::env::var_os(TEST_THREADS).is_none() {

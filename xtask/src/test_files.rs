@@ -13,16 +13,16 @@ const PREFIX: &str = "tidegate-test-";
 /// The tests need a tenth of it.
 const FREE_BYTES_MIN: u64 = 4 << 30;
 
-/// A folder for the temporary files of tests. Redis waits for the disk at each write in many tests (`appendfsync always`),
-/// and on a slow disk these take several times as long.
+/// A folder for the temporary files of tests. Redis waits for the disk at each write in many tests (`appendfsync
+/// always`), and on a slow disk these take several times as long.
 #[derive(Debug)]
 pub(crate) struct TestFiles {
-    /// `None` for that of the system.
+    /// `None` for the folder of the system.
     in_memory: Option<PathBuf>,
 }
 
 impl TestFiles {
-    /// Takes a folder in memory if there is room and `TMPDIR` names no other. Removes those of runs that have ended.
+    /// Takes a folder in memory if there is room and `TMPDIR` names no other. Removes folders of runs that have ended.
     pub(crate) fn new() -> Self {
         let in_memory = env::var_os("TMPDIR").is_none() && has_room(Path::new(MEMORY));
         Self {

@@ -66,7 +66,7 @@ impl Workspace {
         metadata(&self.root, &["--locked"])
     }
 
-    /// Like [`Self::dependencies`], without those that other targets than this one have.
+    /// Like [`Self::dependencies`], without dependencies of other targets.
     pub(crate) fn dependencies_for(&self, target: &str) -> Result<Value, String> {
         metadata(&self.root, &["--locked", "--filter-platform", target])
     }

@@ -91,7 +91,7 @@ pub(crate) const SCENARIOS: [BenchScenario; 24] = [
 ];
 
 impl BenchScenario {
-    /// What its alternating rounds measure.
+    /// The two sides of its alternating rounds.
     pub(crate) const fn sides(&self) -> [&'static str; 2] {
         match self.versus_cluster {
             true => ["one Redis", "cluster"],

@@ -40,7 +40,7 @@ pub(crate) fn table(reports: &[Value]) -> String {
     text + &problems(reports)
 }
 
-/// What makes figures invalid.
+/// The reasons why figures are invalid.
 pub(crate) fn problems(reports: &[Value]) -> String {
     let mut text = String::new();
     for report in reports {
@@ -114,8 +114,7 @@ fn goal_text(sign: &str, bound: f64, is_reached: bool) -> String {
     format!("{sign} {bound} {word}")
 }
 
-/// Computes the rates over HTTP as a share of those of the scripts without HTTP, if both were
-/// measured.
+/// Computes the rates over HTTP as a share of the rates of the scripts without HTTP, if both were measured.
 fn http_shares(reports: &[Value]) -> Vec<TableRow> {
     let value = |scenario: &str, name: &str| {
         let is_wanted = |report: &&Value| report["scenario"] == scenario && !is_native(report);

@@ -6,7 +6,7 @@ use super::scenarios::BenchScenario;
 const COMPARABLE: [&str; 7] = [
     "publish", "consume", "bulk", "burst", "lateness", "parked", "memory",
 ];
-/// Those of them that take minutes, and leave no jobs behind.
+/// The scenarios that take minutes only, and leave no jobs behind.
 const BY_DEFAULT: [&str; 3] = ["publish", "consume", "burst"];
 
 /// The flags of a comparison.
@@ -52,10 +52,10 @@ impl VersusOptions {
             .collect()
     }
 
-    /// The scenarios to run, of those that were named; empty = all.
+    /// The named scenarios that are run; empty = all.
     ///
     /// # Errors
-    /// A named one measures what other servers do not have.
+    /// A named scenario measures a function that other servers do not have.
     pub(crate) fn scenarios<'a>(&self, named: &'a [String]) -> Result<Vec<&'a str>, String> {
         let named: Vec<&str> = named.iter().map(String::as_str).collect();
         if self.vs.is_none() {

@@ -1,13 +1,13 @@
-//! What `dev` runs.
+//! The processes of `dev`.
 
 use tidegate_local_broker::LocalBroker;
 use tidegate_local_deployment::{DevSession, StopRequests};
 
-/// What `dev` has started.
+/// The processes that `dev` has started.
 #[derive(Debug, Default)]
 pub(super) struct DevRun {
     pub(super) session: DevSession,
-    /// What jobs are relayed to, and the admin port of the relay.
+    /// The broker that jobs are relayed to, and the admin port of the relay.
     pub(super) broker: Option<(LocalBroker, u16)>,
 }
 

@@ -47,7 +47,8 @@ pub(crate) struct Options {
     /// Number of pumps.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) pumps: u8,
-    /// Also run a broker, and a relay that passes the jobs of the queue `relayed` on to it. Its data are deleted at the end.
+    /// Also run a broker, and a relay that passes the jobs of the queue `relayed` on to it. Its data are deleted at the
+    /// end.
     #[arg(long, value_enum, value_name = "BROKER")]
     pub(crate) relay: Option<RelayBroker>,
     /// Build with the release profile.

@@ -14,8 +14,8 @@ const FAULTS: &str = "cargo xtask faults ";
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) enum MutantCheck {
-    /// `cargo test -p PACKAGE --test TARGET FILTER`, or with `--lib` instead of `--test TARGET`; `--features FEATURE` may
-    /// follow the package.
+    /// `cargo test -p PACKAGE --test TARGET FILTER`, or with `--lib` instead of `--test TARGET`; `--features FEATURE`
+    /// may follow the package.
     Test {
         package: String,
         /// A feature of the package that is off by default.

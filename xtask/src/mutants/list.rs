@@ -19,7 +19,7 @@ pub(crate) struct Mutant {
     #[serde(skip)]
     pub(crate) area: String,
     pub(crate) name: String,
-    /// What it breaks, in one sentence.
+    /// The broken behaviour, in one sentence.
     pub(crate) breaks: String,
     /// The source file that it changes, relative to the root of the workspace.
     pub(crate) file: String,

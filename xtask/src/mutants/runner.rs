@@ -91,7 +91,7 @@ impl<'a> Runner<'a> {
             .push((check.clone(), LIMIT_MIN + time * LIMIT_FACTOR));
     }
 
-    /// Builds what a check needs and runs it. The names of its log files begin with `label`.
+    /// Builds the programs of a check and runs it. The names of its log files begin with `label`.
     ///
     /// # Errors
     /// The build does not end in time, a system call fails, or the user requested a stop.
@@ -240,7 +240,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Finds the program of a check among those that cargo reports as built.
+/// Finds the program of a check among the programs that cargo reports as built.
 fn program_of(check: &MutantCheck, output: &str) -> Option<PathBuf> {
     let messages = output
         .lines()

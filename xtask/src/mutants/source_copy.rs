@@ -26,7 +26,7 @@ pub(super) struct PlantedMutant {
 
 impl SourceCopy {
     /// Synchronizes the copy in `folder` with the sources in `root`. Equal files are not written, so that cargo
-    /// rebuilds only what has changed.
+    /// rebuilds only changed files.
     pub(super) fn refresh(root: &Path, folder: &Path) -> Result<Self, String> {
         let copy = Self {
             root: folder.join("tree"),

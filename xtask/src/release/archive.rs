@@ -66,7 +66,7 @@ impl ReleaseArchive {
         header
     }
 
-    /// All folders, those above others first.
+    /// All folders, each behind its parent.
     fn folders(&self) -> BTreeSet<String> {
         let mut folders = BTreeSet::from([self.name.clone()]);
         for file in &self.files {

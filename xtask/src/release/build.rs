@@ -1,4 +1,4 @@
-//! Builds the programs, and reads what packages need of them.
+//! Builds the programs, and reads their properties for packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub(crate) fn check_tools() -> Result<(), String> {
     })
 }
 
-/// Builds the programs and returns their folder. It is not that of other builds, which have other flags.
+/// Builds the programs and returns their folder. Other builds have other flags, and so another folder.
 pub(crate) fn build(workspace: &Workspace, is_debug: bool) -> Result<PathBuf, String> {
     let packages = PROGRAMS.map(|(_, package)| package);
     println!("building {}", packages.join(", "));
@@ -86,7 +86,7 @@ const fn profile_folder(is_debug: bool) -> &'static str {
     if is_debug { "debug" } else { "release" }
 }
 
-/// Flags of the Rust and C compilers that keep the paths of this machine out of the programs. Those of the environment
+/// Flags of the Rust and C compilers that keep the paths of this machine out of the programs. Flags of the environment
 /// are kept.
 fn path_flags(workspace: &Workspace) -> (Vec<String>, Vec<String>) {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
@@ -105,7 +105,7 @@ fn path_flags(workspace: &Workspace) -> (Vec<String>, Vec<String>) {
     (rust, c)
 }
 
-/// The folders of this machine with sources, and what programs show in their place.
+/// The folders of this machine with sources, and the paths that programs show in their place.
 fn source_folders(workspace: &Workspace) -> Vec<(PathBuf, &'static str)> {
     let registry = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let registry = registry.or_else(|| Some(std::env::home_dir()?.join(".cargo")));

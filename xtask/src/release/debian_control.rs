@@ -18,7 +18,7 @@ const LIBRARIES: [(&str, &str); 4] = [
     ("libgcc_s.so.1", "libgcc-s1"),
 ];
 
-/// What is different in each package.
+/// The fields that differ between packages.
 #[derive(Debug)]
 pub(crate) struct ControlFields<'a> {
     pub(crate) kind: &'a PackageKind,
@@ -53,7 +53,8 @@ impl ControlFields<'_> {
         ))
     }
 
-    /// The packages with the libraries of the program, and what the script postinst runs.
+    /// The packages with the libraries of the program, and the packages with the programs that the script postinst
+    /// runs.
     fn depends(&self) -> Result<Vec<String>, String> {
         let mut packages = BTreeSet::new();
         for library in &self.needs.libraries {
@@ -81,7 +82,7 @@ pub(crate) fn debian_version(version: &str, revision: u32) -> String {
     format!("{}-{revision}", version.replacen('-', "~", 1))
 }
 
-/// `changelog.Debian`, which has the history of the package; that of the programs is another file.
+/// `changelog.Debian`, which has the history of the package. Another file has the history of the programs.
 pub(crate) fn debian_changelog(
     package: &str,
     version: &str,

@@ -113,7 +113,7 @@ impl DebianBuilder<'_> {
             .replace("@SETTINGS@", settings))
     }
 
-    /// Writes the files into a temporary folder and packs it. All times are that of the source, all owners root.
+    /// Writes the files into a temporary folder and packs it. All files have the time of the source, and root as owner.
     fn pack(&self, files: &[ReleaseFile], package: &Path) -> Result<(), String> {
         let work = tempfile::tempdir().map_err(|error| error.to_string())?;
         let tree = work.path().join("tree");

@@ -73,13 +73,13 @@ struct CargoDependencyKind {
     kind: Option<String>,
 }
 
-/// What `cargo tree` lists for the programs: names and versions, as in [`CratePackage::reference`]. `cargo metadata`
+/// The list of `cargo tree` for the programs: names and versions, as in [`CratePackage::reference`]. `cargo metadata`
 /// lists more, since it switches on the features that other packages of the workspace need.
 #[derive(Debug)]
 pub(crate) struct BuiltPackages {
     /// Dependencies.
     pub(crate) normal: BTreeSet<String>,
-    /// The same, with those of build scripts.
+    /// The same, with dependencies of build scripts.
     pub(crate) all: BTreeSet<String>,
 }
 
@@ -100,14 +100,14 @@ impl BuiltPackages {
 #[derive(Debug)]
 pub(crate) struct DependencyGraph {
     packages: BTreeMap<String, CratePackage>,
-    /// By package, those that it depends on, without those of its tests.
+    /// The direct dependencies of each package, except for its tests.
     edges: BTreeMap<String, BTreeSet<String>>,
     /// The packages whose code is in a program. The others run during the build: procedural macros, build scripts.
     in_programs: BTreeSet<String>,
 }
 
 impl DependencyGraph {
-    /// Reads what `cargo metadata` prints, and keeps what the packages named `roots` are built from.
+    /// Reads the output of `cargo metadata`, and keeps the packages that the packages named `roots` are built from.
     pub(crate) fn read(
         metadata: Value,
         roots: &[&str],
@@ -132,7 +132,7 @@ impl DependencyGraph {
             let package = packages.get(id);
             package.is_some_and(|package| some.contains(&package.reference()))
         };
-        // What a procedural macro needs runs in the compiler, too.
+        // The dependencies of a procedural macro run in the compiler, too.
         let runs = |id: &str| !packages.get(id).is_some_and(CratePackage::is_proc_macro);
         let in_programs = reachable(&roots, &normal, |id| runs(id) && is_in(id, &built.normal));
         let built = reachable(&roots, &all, |id| is_in(id, &built.all));
@@ -153,7 +153,7 @@ impl DependencyGraph {
         self.in_programs.contains(&package.id)
     }
 
-    /// The packages that a package depends on, without those of its tests.
+    /// The packages that a package depends on, except for its tests.
     pub(crate) fn dependencies(
         &self,
         package: &CratePackage,

@@ -1,4 +1,4 @@
-//! What a program needs of the machine that runs it.
+//! The requirements of a program for the machine that runs it.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,6 @@ const MACHINES: [(Architecture, MachineKind); 2] = [
     ),
 ];
 
-/// What a program needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProgramNeeds {
     pub(crate) machine: MachineKind,

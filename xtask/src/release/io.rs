@@ -8,7 +8,7 @@ pub(crate) fn failed_at(path: &Path) -> impl Fn(std::io::Error) -> String {
     move |error| format!("{}: {error}", path.display())
 }
 
-/// Runs a program to its end and returns what it prints.
+/// Runs a program to its end and returns its output.
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

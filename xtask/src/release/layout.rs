@@ -26,8 +26,8 @@ const IN_ARCHIVE: [&str; 10] = [
     "deploy/redis",
     "deploy/systemd",
 ];
-/// What a unit in `deploy/systemd` says, and what it says in a package: programs of packages are in /usr/bin, and a
-/// user with a name can read settings that others cannot.
+/// Lines of a unit in `deploy/systemd`, and their replacements in a package: programs of packages are in /usr/bin, and
+/// a user with a name can read settings that others cannot.
 const UNIT_CHANGES: [(&str, &str); 2] = [
     ("\nExecStart=/usr/local/bin/", "\nExecStart=/usr/bin/"),
     ("\nDynamicUser=yes\n", "\nUser=tidegate\nGroup=tidegate\n"),
@@ -116,7 +116,7 @@ pub(crate) fn archive(
     Ok(files)
 }
 
-/// The files of a package, besides those about the package.
+/// The files of a package, besides files about the package.
 pub(crate) fn package(
     workspace: &Workspace,
     programs: &ReleasePrograms,
@@ -190,7 +190,7 @@ fn packaged_unit(unit: &str) -> Result<String, String> {
         })
 }
 
-/// Adds a file of the repository, or all files of a folder and those below it.
+/// Adds a file of the repository, or all files of a folder and of its subfolders.
 fn copy(
     workspace: &Workspace,
     from: &str,

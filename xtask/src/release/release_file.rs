@@ -9,7 +9,7 @@ use flate2::{Compression, GzBuilder};
 
 use super::io::failed_at;
 
-/// What `gzip -9` uses for files that a policy wants compressed.
+/// The level of `gzip -9`, which the Debian policy requires.
 const SMALLEST: Compression = Compression::best();
 
 /// A file of the archive or of a package.

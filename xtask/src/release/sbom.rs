@@ -27,11 +27,11 @@ use crate::workspace::Workspace;
 const VERSION: SpecVersion = SpecVersion::V1_5;
 /// Crates whose files a build script puts into a program.
 const EMBEDDED: [&str; 1] = ["utoipa-swagger-ui-vendored"];
-/// What all programs belong to.
+/// The product that all programs belong to.
 const PRODUCT: &str = "tidegate";
 const MIT_OR_APACHE: &str = "MIT OR Apache-2.0";
 
-/// Reads what the programs are built from.
+/// Reads the packages that the programs are built from.
 pub(crate) fn graph(
     workspace: &Workspace,
     programs: &ReleasePrograms,
@@ -91,7 +91,7 @@ fn serial_number(content: &[u8]) -> Result<UrnUuid, String> {
     UrnUuid::new(number).map_err(|error| format!("{error:?}"))
 }
 
-/// Returns the names and versions of what the programs are built from.
+/// Returns the names and versions of the packages that the programs are built from.
 fn tree(workspace: &Workspace, target: &str, edges: &str) -> Result<BTreeSet<String>, String> {
     let mut cargo = workspace.cargo();
     cargo.args(["tree", "--locked", "--quiet", "--prefix", "none"]);

@@ -1,4 +1,4 @@
-//! What is released: its version, its time, and what is missing for a release.
+//! The sources of a release: version, time, and missing conditions for a release.
 
 use std::process::Command;
 
@@ -11,7 +11,6 @@ const CHANGELOG: &str = "CHANGELOG.md";
 /// <https://reproducible-builds.org/specs/source-date-epoch/>
 const TIME_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
-/// What is released.
 #[derive(Debug)]
 pub(crate) struct SourceState {
     /// The version of the workspace.

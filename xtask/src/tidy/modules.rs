@@ -1,4 +1,5 @@
-//! Dependencies between the modules of a package: no files depend on each other in a circle, except a module and its parent.
+//! Dependencies between the modules of a package: no files depend on each other in a circle, except a module and its
+//! parent.
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,8 @@ const UNFINISHED: [&str; 5] = [
     concat!("lorem", " ipsum"),
 ];
 
-/// The packages that other programs use, and whose examples are tests (the `[lib]` of the others has `doctest = false`).
+/// The packages that other programs use, and whose examples are tests (the `[lib]` of the others has `doctest =
+/// false`).
 const WITH_EXAMPLES: [&str; 2] = ["crates/client/", "crates/wheel/"];
 
 pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
@@ -53,7 +54,7 @@ fn check_file(file: &SourceFile) -> Vec<TidyFinding> {
     findings
 }
 
-/// What follows the fence of a code block in documentation of Rust code.
+/// The text behind the fence of a code block in documentation of Rust code.
 fn code_fence<'a>(file: &SourceFile, line: &'a str) -> Option<&'a str> {
     let text = line.trim_start();
     let text = text.strip_prefix("///").or(text.strip_prefix("//!"))?;

@@ -28,7 +28,7 @@ fn session_in(document: &str) -> (String, Vec<String>) {
     (commands, answers)
 }
 
-/// Runs commands of a document on a deployment, and compares what they print with the answers in the document.
+/// Runs commands of a document on a deployment, and compares their output with the answers in the document.
 fn run(commands: &str, documented: &[String], port: u16) {
     let commands = commands.replace(PORT, &port.to_string());
     let output = Command::new("bash")
