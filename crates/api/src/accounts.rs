@@ -1,7 +1,7 @@
-//! The accounts of the admin port, for HTTP basic authentication, and what each may do.
+//! The accounts of the admin port, for HTTP basic authentication, and their roles.
 //!
-//! Failed logins delay later ones of the same address and account: `throttle.rs`. A request without credentials is not a
-//! login and is answered 401 at once.
+//! Failed logins delay later ones of the same address and account: `throttle.rs`. A request without credentials is not
+//! a login and is answered 401 at once.
 
 mod throttle;
 
@@ -55,7 +55,7 @@ struct AccountsInner {
 #[derive(Default, PartialEq, Eq)]
 struct KnownAccounts {
     credentials: Vec<Credentials>,
-    /// Roles by name; an account without one is an admin.
+    /// Roles by name; an account without a role is an admin.
     roles: BTreeMap<String, AccountRole>,
 }
 
@@ -260,8 +260,8 @@ fn known(
     }
 }
 
-/// Middleware that requires the credentials of an account. Handlers get the [`AdminUser`] and the [`AdmittedRequest`] as
-/// extensions.
+/// Middleware that requires the credentials of an account. Handlers get the [`AdminUser`] and the [`AdmittedRequest`]
+/// as extensions.
 pub(crate) async fn require_account(
     State(accounts): State<Accounts>,
     mut request: Request,

@@ -131,7 +131,7 @@ impl App {
     }
 }
 
-/// The settings of the engine. The check of the settings has made sure that no pool moves to one that moves itself.
+/// The settings of the engine. The check of the settings has made sure that no pool moves to a moving pool.
 fn settings(config: &ApiConfig) -> EngineSettings {
     let moves = config.pool.iter().filter_map(|(name, pool)| {
         let target = pool.migrate_to.clone()?;

@@ -58,7 +58,7 @@ pub struct ApiConfig {
     pub pid_file: PathBuf,
     /// The number of threads that serve requests.
     pub threads: u16,
-    /// What is logged, in which format, and where.
+    /// Level, format and destination of log lines.
     pub log: LogConfig,
     /// Spans, and where they are sent.
     pub traces: TracesConfig,
@@ -70,7 +70,7 @@ pub struct ApiConfig {
     pub waiters: WaiterConfig,
     /// The limits on the cost of metrics.
     pub metrics: MetricsConfig,
-    /// What one namespace may have.
+    /// The limits of each namespace.
     pub namespace_limits: NamespaceLimits,
     /// The defaults of request parameters.
     pub job: JobDefaults,
@@ -78,11 +78,11 @@ pub struct ApiConfig {
     pub durability: DurabilityConfig,
     /// The accounts of the admin port: passwords by name. Empty = no credentials are required.
     pub accounts: BTreeMap<String, Password>,
-    /// What accounts may do, by name; an account without an entry may do everything.
+    /// The roles of accounts, by name; an account without an entry may do everything.
     pub account_roles: BTreeMap<String, AccountRole>,
     /// Whether tokens are stored as hashes instead of plain text.
     pub hash_tokens: bool,
-    /// The Redis that stores tokens, API keys and limits; `None` = that of the default pool.
+    /// The Redis that stores tokens, API keys and limits; `None` = the Redis of the default pool.
     pub admin_store: Option<StoreConfig>,
     /// The server of lmstfy whose queues drain into this one.
     pub drained_server: DrainedServerConfig,

@@ -83,8 +83,8 @@ impl RequestWait {
         }
     }
 
-    /// Records that the header of a request is complete. Returns whether the client has pipelined it: the socket was not empty
-    /// since the request before.
+    /// Records that the header of a request is complete. Returns whether the client has pipelined it: the socket was
+    /// not empty since the request before.
     pub(crate) fn request_began(&self) -> bool {
         self.has_begun.swap(true, Ordering::Relaxed)
     }

@@ -68,8 +68,8 @@ struct ReadinessState {
 }
 
 impl Readiness {
-    /// Not ready until [`Self::mark_started`] is called, nor once `stopping` is cancelled. `start` says what the process
-    /// waits for while it starts.
+    /// Not ready until [`Self::mark_started`] is called, nor once `stopping` is cancelled. `start` names the condition
+    /// that the process waits for while it starts.
     #[must_use]
     pub fn starting(start: &'static str, stopping: CancellationToken) -> Self {
         Self(Arc::new(ReadinessState {

@@ -154,8 +154,9 @@ impl Listener {
     /// that arrived before or arrive within 300 ms (at most half of `drain_timeout`), waits for requests in progress
     /// for at most `drain_timeout`, and cuts the rest. `answer` handles each request.
     ///
-    /// When a client closes its connection, or only its sending half, the future of its request is dropped, provided that
-    /// the request body was read completely and nothing followed it. Otherwise only a broken connection drops the future.
+    /// When a client closes its connection, or only its sending half, the future of its request is dropped, provided
+    /// that the request body was read completely and nothing followed it. Otherwise only a broken connection drops the
+    /// future.
     pub async fn serve<A, F>(
         self,
         answer: A,

@@ -189,7 +189,7 @@ pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
     Ok(Logs { level, outputs })
 }
 
-/// Whether an event may have a password: of a library that logs what it sends, or the URLs that it is given.
+/// Whether an event may have a password: of a library that logs its requests, or the URLs that it is given.
 fn is_with_secrets(metadata: &Metadata<'_>) -> bool {
     let library = metadata.target().split("::").next().unwrap_or_default();
     let mut limits = LEVELS_WITHOUT_SECRETS.iter();

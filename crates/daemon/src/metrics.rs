@@ -1,5 +1,5 @@
-//! Metrics in the Prometheus text format. Families are registered in the default registry of the `prometheus` crate when
-//! they are first used.
+//! Metrics in the Prometheus text format. Families are registered in the default registry of the `prometheus` crate
+//! when they are first used.
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
@@ -103,8 +103,8 @@ impl Metrics {
         }
     }
 
-    /// Renders all metrics in the Prometheus text format, on a thread for blocking work: there may be tens of thousands of
-    /// lines, and requests must not wait for them.
+    /// Renders all metrics in the Prometheus text format, on a thread for blocking work: there may be tens of thousands
+    /// of lines, and requests must not wait for them.
     pub async fn render(&self) -> String {
         let more = match &self.page_sources {
             Some(more) => more().await,

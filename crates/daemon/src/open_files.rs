@@ -2,7 +2,7 @@
 //! limited so that enough files are left for everything else.
 //!
 //! ```text
-//!  connections_max, and a fiftieth that is refused │ what else the daemon has open
+//!  connections_max, and a fiftieth that is refused │ other files of the daemon
 //! ```
 
 use std::io;

@@ -37,8 +37,8 @@ async fn write_response(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The request is not read, so its wire is not known: the body is a problem document of the native API, and has the member
-/// `error` of lmstfy.
+/// The request is not read, so its wire is not known: the body is a problem document of the native API, and has the
+/// member `error` of lmstfy.
 fn answer(request_id: Ulid) -> String {
     let body = format!(
         concat!(

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Threads for blocking work are kept for a century once they have begun. tokio panics when a runtime gets blocking work,
-/// has no thread for it, and the system refuses one for the moment.
+/// Threads for blocking work are kept for a century once they have begun. tokio panics when a runtime gets blocking
+/// work, has no thread for it, and the system refuses one for the moment.
 const BLOCKING_KEPT_FOR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-/// Largest number of these threads. Since they are kept, it bounds what a burst leaves behind. It is large, as each
-/// look-up of a host name may take one for as long as name servers do not answer. The own work of this process there is
-/// bounded otherwise.
+/// Largest number of these threads. Since they are kept, it bounds the threads that remain after a burst. It is large,
+/// as each look-up of a host name may take one for as long as name servers do not answer. The own work of this process
+/// there is bounded otherwise.
 const BLOCKING_THREADS_MAX: usize = 256;
 
 /// Builds a runtime that runs its tasks on the thread that calls `block_on`. It has a thread for blocking work from the
@@ -38,8 +38,8 @@ pub fn new_runtime(name: &str) -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-/// Starts a thread that runs a future to its end, in a runtime of its own. `begin` makes the future there, and a value for
-/// the caller.
+/// Starts a thread that runs a future to its end, in a runtime of its own. `begin` makes the future there, and a value
+/// for the caller.
 ///
 /// # Errors
 /// The system has no resources for it, or `begin` has failed.
@@ -52,8 +52,8 @@ where
     F: Future<Output = ()>,
 {
     let (sender, begun) = sync_channel(1);
-    // The runtime is made on its thread: if that cannot be started, it would be dropped inside the runtime of the caller, which
-    // panics.
+    // The runtime is made on its thread: if that cannot be started, it would be dropped inside the runtime of the
+    // caller, which panics.
     let own_name = name.to_owned();
     let run = move || {
         let made = new_runtime(&own_name).and_then(|runtime| {

@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::own_runtime::spawn_thread;
 
-/// Threads that serve connections, each with a runtime of its own. A connection stays on its thread, so that its state stays
-/// in the cache of one processor, and threads neither take tasks from each other nor share the locks of a scheduler. The main
-/// thread is the first of them.
+/// Threads that serve connections, each with a runtime of its own. A connection stays on its thread, so that its state
+/// stays in the cache of one processor, and threads neither take tasks from each other nor share the locks of a
+/// scheduler. The main thread is the first of them.
 #[derive(Debug)]
 pub struct ServingThreads {
     runtimes: ServingRuntimes,
@@ -49,7 +49,7 @@ impl ServingThreads {
     /// The system has no resources for a thread.
     pub fn start(count: usize) -> io::Result<Self> {
         let mut runtimes = vec![ServingRuntime::new(None)];
-        // If a thread does not start, dropping this ends those before it.
+        // If a thread does not start, dropping this ends the threads before it.
         let mut started = Self {
             runtimes: ServingRuntimes::default(),
             stop: CancellationToken::new(),
@@ -98,8 +98,8 @@ impl ServingRuntime {
 }
 
 impl ServingRuntimes {
-    /// Serves a connection on the thread with the fewest, the first of several. `serve` keeps the [`ServedConnection`] as long
-    /// as it serves. Must be called inside the runtime of the main thread.
+    /// Serves a connection on the thread with the fewest, the first of several. `serve` keeps the [`ServedConnection`]
+    /// as long as it serves. Must be called inside the runtime of the main thread.
     ///
     /// # Errors
     /// The socket cannot be registered with the runtime of that thread.

@@ -5,8 +5,9 @@
 //!             (only if the trace is sampled)   (batches of 512, or each second)
 //! ```
 //!
-//! Without `traces.endpoint` there is no [`Traces`], and callers check an `Option`. A span is made once it has ended, from
-//! values that its caller has anyway: no object exists while a request runs. Callers never wait: a full queue drops spans.
+//! Without `traces.endpoint` there is no [`Traces`], and callers check an `Option`. A span is made once it has ended,
+//! from values that its caller has anyway: no object exists while a request runs. Callers never wait: a full queue
+//! drops spans.
 
 mod collector;
 mod resource;
@@ -44,7 +45,8 @@ const BATCH_SPANS_MAX: usize = 512;
 const SEND_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of one request to the collector, with its repetitions.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
-/// Longest wait at exit for spans that are not sent yet. The time of a stop in `deploy/helm/tidegate/templates/api.yaml` contains it.
+/// Longest wait at exit for spans that are not sent yet. The time of a stop in
+/// `deploy/helm/tidegate/templates/api.yaml` contains it.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// Where finished spans go. Clones are the same.
@@ -120,7 +122,7 @@ impl Traces {
         }))))
     }
 
-    /// A new trace, if it is to be sampled: one in `traces.sample_one_in`, at random.
+    /// A new trace, if it is to be sampled: a share of 1 / `traces.sample_one_in`, at random.
     #[must_use]
     pub fn sampled_root(&self) -> Option<TraceParent> {
         let one_in = self.0.sample_one_in;

@@ -247,7 +247,7 @@ async fn a_connection_above_the_limit_is_answered_503_with_retry_after() {
     }
 }
 
-/// More connections than the listener answers with 503 at a time: the rest wait until those have
+/// More connections than the listener answers with 503 at a time: the rest wait until these have
 /// timed out after a second.
 #[tokio::test]
 async fn silent_connections_above_the_limit_are_closed_and_make_room_for_others() {
@@ -287,7 +287,7 @@ async fn a_stop_closes_idle_connections_and_cuts_the_rest_at_the_deadline() {
     assert_eq!(running.slow.recv().await, Some("dropped"));
 }
 
-/// What a request holds is given back before the process ends.
+/// The resources of a request are given back before the process ends.
 #[tokio::test]
 async fn requests_that_are_cut_have_ended_when_the_listener_has_on_each_thread() {
     let threads = ServingThreads::start(2).unwrap();
@@ -368,8 +368,8 @@ async fn keep_alive_probes_detect_a_vanished_client() {
     assert!(timer.starts_with("02:"), "{row}");
 }
 
-/// Each request of the first connection that is answered while the second one waits is one too many, up to the next look at
-/// the sockets.
+/// Each request of the first connection that is answered while the second one waits is one too many, up to the next
+/// look at the sockets.
 #[tokio::test]
 async fn a_client_that_pipelines_requests_does_not_delay_others() {
     const PIPELINED: usize = 3000;

@@ -63,7 +63,8 @@ where
 
     /// Sends a request, and returns the head of its answer within the limit of time.
     ///
-    /// If a reused connection ends before the first byte of an answer, the request is sent once more over a new connection.
+    /// If a reused connection ends before the first byte of an answer, the request is sent once more over a new
+    /// connection.
     ///
     /// # Errors
     /// There is no answer.

@@ -22,7 +22,7 @@ const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 type Received = Arc<Mutex<Vec<(usize, String)>>>;
 
 /// A server that answers the first requests of each connection, and closes it when the next has arrived. `answers` has
-/// the number of answers for each connection; the last is that of all further ones.
+/// the number of answers for each connection; the last is the number for all further connections.
 fn server(answers: &'static [usize], last_words: &'static str) -> (SocketAddr, Received) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();

@@ -58,7 +58,7 @@ struct PumpdFlags {
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
 
-    /// Time until the other instances take over the buckets of one that has failed [default: 3s]
+    /// Time until the other instances take over the buckets of a failed instance [default: 3s]
     #[arg(long, value_name = "DURATION")]
     lease: Option<String>,
 }

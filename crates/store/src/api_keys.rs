@@ -131,10 +131,10 @@ impl ApiKeys {
         })
     }
 
-    /// Some of the entries, from a cursor on: 0 for the first page, then that of the page before. A page has about
-    /// `count` entries, fewer at times, up to a few more than 128 if there are so few in all (`hash-max-listpack-entries`
-    /// of the server). Keys that exist all the time are on at least one page; when keys are created or deleted
-    /// meanwhile, some may be on two.
+    /// Some of the entries, from a cursor on: 0 for the first page, then the cursor of the page before. A page has
+    /// about `count` entries, fewer at times, up to a few more than 128 if there are so few in all
+    /// (`hash-max-listpack-entries` of the server). Keys that exist all the time are on at least one page; when keys
+    /// are created or deleted meanwhile, some may be on two.
     ///
     /// # Errors
     /// Redis is unavailable.

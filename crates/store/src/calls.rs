@@ -21,7 +21,7 @@ pub(crate) struct SentCall {
     pub(crate) sent_at: Instant,
 }
 
-/// Reads the value of a reply. A value of the protocol that has another form than the stored one is damaged.
+/// Reads the value of a reply. A value with another form than the stored form is damaged.
 fn read_value<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
     redis::from_redis_value(value).map_err(|error| StoreError::corrupt(error.to_string()))
 }

@@ -1,5 +1,5 @@
-//! Relays: a table with revisions, as that of policies. A field is `namespace/relay`, its value the settings of the relay, as
-//! JSON that this crate does not read. They have secrets.
+//! Relays: a table with revisions, like the table of policies. A field is `namespace/relay`, its value the settings of
+//! the relay, as JSON that this crate does not read. They have secrets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -94,7 +94,7 @@ pub struct RelayRows {
     pub last: TableRevision,
 }
 
-/// The revision in the text; that of an empty table if it is damaged.
+/// The revision in the text; the revision of an empty table if it is damaged.
 fn revision(text: &[u8]) -> TableRevision {
     let text = std::str::from_utf8(text).ok();
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
@@ -107,7 +107,7 @@ pub struct Relays {
 }
 
 impl Relays {
-    /// A relay, if there is one with this name.
+    /// The relay with this name, if it exists.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -176,11 +176,12 @@ impl Relays {
         Ok(text.map(|text| revision(&text)).unwrap_or_default())
     }
 
-    /// Sets a relay, or removes it if `value` is empty. With `expected`, only if that is its revision; revision 0 = there
-    /// is none.
+    /// Sets a relay, or removes it if `value` is empty. With `expected`, only if that is its revision; revision 0 =
+    /// there is none.
     ///
     /// # Errors
-    /// The namespace has as many relays as it may; or Redis is unavailable; the change may be executed nevertheless, even later.
+    /// The namespace has as many relays as it may; or Redis is unavailable; the change may be executed nevertheless,
+    /// even later.
     pub async fn set(
         &self,
         key: &RelayKey,

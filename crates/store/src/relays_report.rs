@@ -1,4 +1,4 @@
-//! What daemons report of relays. Hints for people: no job depends on them.
+//! The reports of daemons about relays. Hints for people: no job depends on them.
 
 use std::time::Duration;
 

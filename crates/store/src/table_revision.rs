@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The revision of a stored policy or relay. Its text is `<number>.<tag>`, or `0` if none is stored.
 ///
 /// Numbers increase with each change of the table. A failover may lose changes, so that the number of
-/// a lost one is used again; the tag is random and distinguishes them.
+/// a lost change is used again; the tag is random and distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct TableRevision {
     /// Number of the change, from 1; 0 = nothing is stored.
@@ -32,7 +32,7 @@ impl fmt::Display for TableRevision {
     }
 }
 
-/// The text is not that of a revision.
+/// The text is no revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a revision")]
 pub struct InvalidRevision;
@@ -49,7 +49,7 @@ impl FromStr for TableRevision {
             number: number.parse().map_err(|_| InvalidRevision)?,
             tag: u32::from_str_radix(tag, 16).map_err(|_| InvalidRevision)?,
         };
-        // A revision has one text: it is compared with that of the stored entry.
+        // A revision has one text: it is compared with the text of the stored entry.
         match revision.number > 0 && revision.to_string() == text {
             true => Ok(revision),
             false => Err(InvalidRevision),

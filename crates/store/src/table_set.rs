@@ -27,7 +27,7 @@ pub(crate) struct RevisionTable<'a> {
     pub(crate) listed: u64,
     /// The key of a hash in the same slot that loses the field of an entry which is removed.
     pub(crate) reports: Option<&'static str>,
-    /// What its entries are.
+    /// The name of its entries.
     pub(crate) kind: &'static str,
 }
 

@@ -22,8 +22,8 @@ pub struct DurabilityConfig {
     /// waits.
     #[serde(with = "tidegate_duration")]
     pub timeout: Duration,
-    /// By `NAMESPACE`, or `POOL/NAMESPACE`, which takes precedence. The pool is the one that the token names, also
-    /// while that pool moves.
+    /// By `NAMESPACE`, or `POOL/NAMESPACE`, which takes precedence. The token names the pool, also while that pool
+    /// moves.
     #[serde(deserialize_with = "by_name")]
     pub namespaces: BTreeMap<String, Durability>,
 }

@@ -59,7 +59,7 @@ impl DrainedServerConfig {
     }
 }
 
-/// What an account of the admin port may do. Each role includes those before it.
+/// The rights of an account of the admin port. Each role includes the roles before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccountRole {
@@ -131,7 +131,7 @@ pub struct WaiterConfig {
     pub in_process_max: usize,
     /// The most of them with the same token.
     pub per_token_max: usize,
-    /// The most seats of consumers with the same token, one in each queue that a consumer names.
+    /// The most seats of consumers with the same token. A consumer has a seat in each queue that it names.
     pub seats_per_token_max: usize,
 }
 

@@ -24,7 +24,7 @@ pub struct YouzanConfig {
     pub pop_wait: Duration,
     /// Whether a job is delivered again after any number of TTRs that ended; else `pump.losses_max` limits them.
     pub redeliver_always: bool,
-    /// What requests have to send as `Authorization: Bearer`; empty = nothing.
+    /// The token that requests must send as `Authorization: Bearer`; empty = no token.
     pub token: Password,
     /// The most connections at a time.
     pub connections_max: usize,
@@ -41,7 +41,7 @@ impl YouzanConfig {
         Namespace::try_from(self.namespace.as_str()).ok()
     }
 
-    /// Its limits: those of the public listener, for another number of connections. `None` = there is no such listener.
+    /// Its limits: the limits of the public listener, with another number of connections. `None` = no such listener.
     pub(crate) fn limits(&self, public: &ListenLimits) -> Option<ListenLimits> {
         self.address().map(|_| ListenLimits {
             connections_max: self.connections_max,

@@ -129,8 +129,8 @@ fn names_token(key: &[u8]) -> bool {
     parts.any(|part| part.eq_ignore_ascii_case(b"token"))
 }
 
-/// The text, with all parts hidden that contain a text of the form of a credential: clients use wrong parameters and wrong
-/// positions in a path.
+/// The text, with all parts hidden that contain a text of the form of a credential: clients use wrong parameters and
+/// wrong positions in a path.
 fn hide_credentials(text: &str) -> String {
     let is_end = |letter: char| matches!(letter, '/' | '&' | '=' | ';' | '?');
     let shown = text.split_inclusive(is_end).map(|part| {
@@ -148,8 +148,8 @@ fn hide_credentials(text: &str) -> String {
     shown.collect()
 }
 
-/// Whether a text contains an API key, or the text of a generated token. The id of a job has the form of such a token, and
-/// is known by its parts.
+/// Whether a text contains an API key, or the text of a generated token. The id of a job has the form of such a token,
+/// and is known by its parts.
 fn has_credential(text: &[u8]) -> bool {
     let is_token = |run: &[u8]| run.len() == TOKEN_BYTES && !is_job_id(run);
     let mut runs = text.split(|byte| !byte.is_ascii_alphanumeric());
@@ -163,8 +163,8 @@ fn begins_key(text: &[u8]) -> bool {
     id.is_some_and(|id| id.iter().all(u8::is_ascii_alphanumeric))
 }
 
-/// Whether a text is the id of a job that may exist. One in 65,000 tokens of lmstfy has this form, and fewer
-/// than one in a billion of ours.
+/// Whether a text is the id of a job that may exist. Of 65,000 tokens of lmstfy, one token has this form, and of a
+/// billion tokens of ours, fewer than one.
 fn is_job_id(text: &[u8]) -> bool {
     let id = str::from_utf8(text).ok();
     let id = id.and_then(|id| id.parse::<JobId>().ok());

@@ -57,7 +57,7 @@ fn split(bytes: &[u8]) -> Option<(Parts, Bytes)> {
     ))
 }
 
-/// Names equal those in the path, and their displayed form is read as the same names.
+/// Names equal the names in the path, and their displayed form is read as the same names.
 fn names(path: &str) {
     let limits = &SHIPPED.requests;
     if let Ok(key) = queue_key(path, limits) {

@@ -71,7 +71,7 @@ pub(super) async fn publish_bulk(
 /// The texts of the elements of a JSON array, as slices of `array`.
 ///
 /// # Errors
-/// `array` is neither a JSON array nor null, has no elements or too many, or has one that is too long.
+/// `array` is neither a JSON array nor null, has no elements or too many, or an element is too long.
 pub(super) fn elements(array: &Bytes, limits: &RequestLimits) -> Result<Vec<Bytes>, ApiError> {
     let elements: Option<Elements<'_>> =
         serde_json::from_slice(array).map_err(|_| ApiError::NotAnArray)?;

@@ -1,4 +1,4 @@
-//! A request with what all handlers need of it: names, credential, query, body.
+//! A request with the common parts of all handlers: names, credential, query, body.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub(super) struct NativeRequest {
     parts: PathParts,
 }
 
-/// What a consumer that waits needs of its request.
+/// The parts of a request that a waiting consumer keeps.
 pub(super) struct WaitingClient {
     pub(super) principal: Principal,
     pub(super) context: Arc<RequestContext>,
@@ -67,8 +67,8 @@ impl NativeRequest {
         }
     }
 
-    /// Reads the names in the path and authenticates the client. Fails if a header has an option or an attribute of a job:
-    /// this route would ignore it.
+    /// Reads the names in the path and authenticates the client. Fails if a header has an option or an attribute of a
+    /// job: this route would ignore it.
     pub(super) async fn open(
         app: Arc<App>,
         api_request: ApiRequest,
@@ -185,7 +185,7 @@ impl NativeRequest {
         })
     }
 
-    /// The job in the path; `key` is that of the query.
+    /// The job in the path; `key` is the parameter of the query.
     pub(super) fn job(
         &self,
         queue: &QueueKey,
@@ -197,7 +197,7 @@ impl NativeRequest {
         })
     }
 
-    /// The key of the job in the path, if the path names the job by its key; `key` is that of the query.
+    /// The key of the job in the path, if the path names the job by its key; `key` is the parameter of the query.
     pub(super) fn job_key(&self, key: Option<&str>) -> Option<JobKey> {
         match self.job_path(key) {
             Ok(JobPath::Key(key)) => Some(key),

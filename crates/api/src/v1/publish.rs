@@ -47,8 +47,8 @@ impl StoredPublish {
     }
 }
 
-/// The content type of a payload, with the payload. One that is valid JSON is JSON if the client did not choose a content
-/// type.
+/// The content type of a payload, with the payload. One that is valid JSON is JSON if the client did not choose a
+/// content type.
 ///
 /// # Errors
 /// The client says JSON, and it is not valid JSON.
@@ -179,7 +179,7 @@ pub(super) fn published_job(
     })
 }
 
-/// The durability that a publish waits for: its own, or that of its namespace.
+/// The durability that a publish waits for: its own, or the durability of its namespace.
 pub(super) fn durability_target(
     request: &NativeRequest,
     options: &JobOptions,

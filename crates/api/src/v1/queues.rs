@@ -1,5 +1,5 @@
-//! `/v1/NAMESPACE/queues`: lists queues. `/v1/NAMESPACE/queues/QUEUE`: what a queue holds, deleting its jobs or the queue,
-//! and bringing its dead jobs back.
+//! `/v1/NAMESPACE/queues`: lists queues. `/v1/NAMESPACE/queues/QUEUE`: shows a queue, deletes its jobs or the queue,
+//! and brings its dead jobs back.
 
 use std::time::Duration;
 
@@ -109,7 +109,6 @@ pub(super) async fn purge(mut request: NativeRequest) -> Result<Response<Body>, 
     Ok(json_answer(StatusCode::OK, &answer))
 }
 
-/// What is shown of a queue.
 fn queue_view(pool: &Pool, queue: &QueueKey, jobs: JobsByState) -> QueueView {
     let policy = pool.policy(queue);
     QueueView {

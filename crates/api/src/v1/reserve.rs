@@ -27,7 +27,7 @@ use crate::http::off_runtime::off_runtime;
 use crate::http::unread;
 use crate::spans::{TRACE_PARENT, record_delivery};
 
-/// A reserve whose request was read: what it needs to wait for jobs. A wait may take minutes, so it keeps nothing else.
+/// A reserve whose request was read. A wait may take minutes, so it keeps only the parts that it needs.
 pub(super) struct PendingReserve {
     app: Arc<App>,
     client: WaitingClient,

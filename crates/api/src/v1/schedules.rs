@@ -146,7 +146,8 @@ async fn find(
     Ok(stored.map_err(EngineError::from)?)
 }
 
-/// What a pump needs, made from what a client sends. Fails if there is no such time zone, or the pattern cannot be read.
+/// The stored definition of a schedule, from the request. Fails if there is no such time zone, or the pattern cannot be
+/// read.
 fn definition(
     key: &ScheduleKey,
     queue: &QueueKey,

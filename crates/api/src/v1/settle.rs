@@ -1,4 +1,4 @@
-//! `POST /v1/NAMESPACE/ack`, `fail`, `touch`, `release`: what workers say about the jobs that they hold.
+//! `POST /v1/NAMESPACE/ack`, `fail`, `touch`, `release`: reports of workers about the jobs that they hold.
 
 use std::collections::HashMap;
 
@@ -152,7 +152,7 @@ fn new_result(result: JobPayload) -> NewResult {
     }
 }
 
-/// The leases of a request by queue, with what the client wants of each. A lease of another namespace is one of no job.
+/// The leases of a request by queue, each with the wish of the client. A lease of another namespace belongs to no job.
 struct LeasesByQueue<T> {
     queues: HashMap<QueueKey, LeasesOfQueue<T>>,
     count: usize,

@@ -77,7 +77,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long one attempt of a request may take, besides the time that the server is asked to wait. Default: 30 s.
+    /// Sets how long one attempt of a request may take, besides the time that the server is asked to wait. Default: 30
+    /// s.
     pub const fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
         self
@@ -85,8 +86,8 @@ impl ClientBuilder {
 
     /// Sets a function that returns the trace parent of the running span (W3C Trace Context: the value of the header
     /// `traceparent`), or `None` if the span is not sampled. It becomes the attribute `traceparent` of published jobs,
-    /// and `link.traceparent` in the spans of workers. By default no function; with the feature `opentelemetry`, one that
-    /// asks `tracing-opentelemetry`.
+    /// and `link.traceparent` in the spans of workers. By default no function; with the feature `opentelemetry`, a
+    /// function that asks `tracing-opentelemetry`.
     pub fn trace_parent(
         mut self,
         hook: impl Fn() -> Option<String> + Send + Sync + 'static,

@@ -19,8 +19,8 @@ pub enum CancelReason {
     /// The producer requested that the job be cancelled. Stop, and return any [`Fail`](crate::Fail): then the job is
     /// deleted.
     Requested,
-    /// The worker does not hold the job any more: its lease expired, or the job was revoked. What the handler returns has
-    /// no effect.
+    /// The worker does not hold the job any more: its lease expired, or the job was revoked. The result of the handler
+    /// has no effect.
     LeaseLost,
 }
 
@@ -147,8 +147,8 @@ impl Job {
         self.0.reason.get().copied()
     }
 
-    /// The span of this delivery, as in the header `traceparent`, if the server traces it: the parent of the span in which
-    /// the handler runs.
+    /// The span of this delivery, as in the header `traceparent`, if the server traces it: the parent of the span in
+    /// which the handler runs.
     #[must_use]
     pub fn delivery_span(&self) -> Option<&str> {
         self.0.view.traceparent.as_deref()

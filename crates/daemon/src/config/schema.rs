@@ -186,7 +186,7 @@ fn read_text(example: &Value, value: &mut Value) {
     }
 }
 
-/// Checks a value. The error says what the value must be, and shows it only where it cannot be a secret.
+/// Checks a value. The error gives the rule for it, and shows the value only where it cannot be a secret.
 fn check_value(example: &Value, bound: Option<Bound>, value: &Value) -> Result<(), String> {
     match (example, bound, value) {
         (Value::String(_), Some(Bound::Duration(least, most)), Value::String(text)) => {

@@ -1,4 +1,4 @@
-//! Translates configuration files of lmstfy to our keys, and reports what is not used.
+//! Translates configuration files of lmstfy to our keys, and reports unused keys.
 
 mod section;
 #[cfg(test)]

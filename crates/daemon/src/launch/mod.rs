@@ -6,8 +6,8 @@
 //!             └───── read again ◄── SIGHUP ─┘
 //! ```
 //!
-//! * [`ProcessFlags`] are the flags of every daemon, [`CommonFlags`] the flags of a daemon with pools. A daemon implements
-//!   [`Settings`] for its own settings.
+//! * [`ProcessFlags`] are the flags of every daemon, [`CommonFlags`] the flags of a daemon with pools. A daemon
+//!   implements [`Settings`] for its own settings.
 //! * [`launch`] runs a daemon and returns its exit status.
 //! * [`run_once`] runs a one-off command with the settings of a daemon.
 //! * [`DaemonContext`] gives the daemon its stop tokens, and handles its signals.

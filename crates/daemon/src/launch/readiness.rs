@@ -9,8 +9,8 @@ use tidegate_store::{Store, StoreError};
 const REPLACED: &str =
     "Redis was emptied or replaced, see \"Redis was replaced\" in docs/operating.md";
 
-/// Returns a check that a Redis deployment takes writes, and that it has the data that this process connected to. `name` is its
-/// public name, such as `pool default`.
+/// Returns a check that a Redis deployment takes writes, and that it has the data that this process connected to.
+/// `name` is its public name, such as `pool default`.
 #[must_use]
 pub fn redis_check(name: impl Into<String>, store: Store) -> HealthCheck {
     let name = name.into();

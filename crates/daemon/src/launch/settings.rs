@@ -23,7 +23,7 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     /// accepts everything.
     ///
     /// # Errors
-    /// A setting is invalid. The message names it and says what it must be.
+    /// A setting is invalid. The message names it and gives its rule.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Escapes control characters of log lines.
 //!
-//! The JSON format escapes only those below U+0020, and the text format leaves them unescaped where it writes
+//! The JSON format escapes only characters below U+0020, and the text format leaves them unescaped where it writes
 //! a value without quotes. They occur only in values, except for the colors of text on a terminal.
 
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ const fn is_low_control(letter: char) -> bool {
     letter < ' '
 }
 
-/// Whether what follows an ESC makes it a sequence for a color or style, such as `[31m`.
+/// Whether the text behind an ESC makes it a sequence for a color or style, such as `[31m`.
 fn is_color(rest: &str) -> bool {
     let Some(rest) = rest.strip_prefix('[') else {
         return false;

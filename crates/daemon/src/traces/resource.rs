@@ -21,7 +21,8 @@ pub(super) fn resource(program: &'static str) -> Resource {
         .build()
 }
 
-/// The name of the service, as OpenTelemetry says: a variable for it precedes an attribute, and an empty one counts as unset.
+/// The name of the service, as OpenTelemetry says: a variable for it precedes an attribute, and an empty one counts as
+/// unset.
 fn service_name(variable: Option<String>, attributes: &Resource) -> Option<String> {
     let attribute = || attributes.get_ref(&SERVICE_NAME).map(ToString::to_string);
     let is_set = |name: &String| !name.is_empty();

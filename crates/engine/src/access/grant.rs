@@ -51,7 +51,7 @@ impl Grant {
         Ok(())
     }
 
-    /// Checks that a key with this grant can create one with the grant `new`: that needs the scope `admin`, and `new`
+    /// Checks that a key with this grant can create a key with the grant `new`: that needs the scope `admin`, and `new`
     /// must be within this grant in each respect.
     ///
     /// # Errors

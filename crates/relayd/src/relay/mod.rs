@@ -34,8 +34,8 @@ use settler::{SettledDelivery, settle_all};
 /// The pause after a call to the source that failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a stop waits for the answer to a call that reserves jobs. A source that has jobs answers at once; what it has
-/// answered would be lost until the leases expire.
+/// How long a stop waits for the answer to a call that reserves jobs. A source that has jobs answers at once; jobs
+/// in an unread answer would be lost until the leases expire.
 const LAST_ANSWER: Duration = Duration::from_millis(500);
 
 /// The ends of a relay, and its limits.

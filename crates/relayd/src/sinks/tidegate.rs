@@ -99,8 +99,8 @@ impl TidegateSink {
         outcomes
     }
 
-    /// Publishes jobs in one request. If the server rejects the request as invalid, one job may be the cause: halves the
-    /// request until that job is alone.
+    /// Publishes jobs in one request. If the server rejects the request as invalid, one job may be the cause: halves
+    /// the request until that job is alone.
     async fn publish_parts(&self, jobs: &[RelayJob], outcomes: &mut [DeliveryOutcome]) {
         let mut parts: Vec<Range<usize>> = std::iter::once(0..jobs.len()).collect();
         while !parts.is_empty() {
@@ -134,8 +134,8 @@ impl TidegateSink {
     }
 }
 
-/// Whether the request is at fault, and would be each time. Only a problem document says so: other answers are those of a
-/// server that is no Tidegate, or of a proxy.
+/// Whether the request is at fault, and would be each time. Only a problem document says so: other answers come from
+/// a proxy, or from a server that is no Tidegate.
 fn is_invalid(error: &Error) -> bool {
     match error {
         Error::Invalid(_) | Error::Encode(_) => true,

@@ -12,7 +12,7 @@ use tidegate_core::{NamespaceGrant, Scope, Scopes};
 /// The length of a SHA-256 hash, in bytes.
 const HASH_BYTES: usize = 32;
 
-/// What is stored of an API key besides its id.
+/// The stored entry of an API key, without its id.
 #[derive(Debug, Clone)]
 pub struct ApiKey {
     /// The SHA-256 hash of the secret.
@@ -21,7 +21,7 @@ pub struct ApiKey {
     pub pool: Box<str>,
     /// The namespaces that the key gives access to.
     pub namespaces: NamespaceGrant,
-    /// What the key may be used for; at least one scope.
+    /// The scopes of the key; at least one.
     pub scopes: Scopes,
     /// A text for operators.
     pub description: Box<str>,
@@ -50,7 +50,7 @@ pub enum ApiKeyEntry {
 pub struct DamagedApiKey {
     /// The field of the entry, which should be the id of a key.
     pub id: String,
-    /// What is wrong with the entry.
+    /// The defect of the entry.
     pub reason: String,
 }
 

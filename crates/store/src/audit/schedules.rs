@@ -17,11 +17,11 @@ use crate::error::StoreError;
 use crate::schedules::{ScheduleKey, StoredSchedule};
 use crate::store::Store;
 
-/// How long a pump may be about to look at a schedule, in ms: twice the longest pause after a definition that it could not
-/// read.
+/// How long a pump may be about to look at a schedule, in ms: twice the longest pause after a definition that it could
+/// not read.
 const SOON_MS: u64 = 120_000;
 
-/// What is stored of a schedule.
+/// The stored definition and tick of a schedule.
 struct ScheduleLook {
     now_ms: u64,
     /// Its definition, if that belongs to the bucket.
@@ -35,7 +35,7 @@ struct ScheduleLook {
     look_at_ms: Option<u64>,
 }
 
-/// What is wrong with a schedule.
+/// A defect of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScheduleDefect {
     NotDue,
@@ -124,7 +124,8 @@ impl Store {
             }
             for (name, stored) in self.schedules().all(&namespace).await? {
                 let namespace = namespace.clone();
-                // Which bucket a damaged definition belongs to is not known. A client that reads it learns of the damage.
+                // Which bucket a damaged definition belongs to is not known. A client that reads it learns of the
+                // damage.
                 if let Some(queue) = stored.queue(&namespace) {
                     let key = ScheduleKey { namespace, name };
                     defined.push((self.bucket_of(&queue), key));
@@ -175,7 +176,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is wrong with a schedule, as it seems: its definition may change before its tick is read.
+    /// The apparent defect of a schedule: its definition may change before its tick is read.
     async fn look_at_schedule(
         &self,
         bucket: u16,
@@ -204,7 +205,7 @@ impl Store {
         type Looks = (bool, (Text, Text), Text, Text);
         let (is_known, (revision, tick), score, of_namespace): Looks =
             match self.read(&names.schedules(), &looks).await {
-                // A key has another type, which is reported where those of the bucket are read.
+                // A key has another type, which is reported where the keys of the bucket are read.
                 Err(StoreError::Corrupt(_)) => return Ok(None),
                 looks => looks?,
             };

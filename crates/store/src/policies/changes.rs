@@ -13,7 +13,7 @@ use super::table::{LAST_REVISION, PAGE, Policies};
 use crate::error::StoreError;
 use crate::table_revision::TableRevision;
 
-/// What has changed in the table since a revision.
+/// The changes of the table since a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyChanges {
     /// Nothing.
@@ -107,7 +107,7 @@ impl Policies {
         self.store.command(&fields).await
     }
 
-    /// The whole table, page by page. What changes meanwhile may be missing; it has a later revision.
+    /// The whole table, page by page. Policies that change meanwhile may be missing; they have a later revision.
     async fn all(&self) -> Result<BTreeMap<QueueKey, StoredPolicy>, StoreError> {
         let mut entries = BTreeMap::new();
         let mut cursor = 0_u64;

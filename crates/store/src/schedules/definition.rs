@@ -1,4 +1,4 @@
-//! What a schedule does, as it is stored: JSON with everything that a pump needs, and what the API shows.
+//! The stored definition of a schedule: JSON with everything that a pump needs and that the API shows.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -60,7 +60,7 @@ impl ScheduleTimes {
     /// The first tick after this time, in ms since 1970, if there is one.
     ///
     /// # Errors
-    /// Those of [`Self::rule`].
+    /// As for [`Self::rule`].
     pub fn next_after(&self, after_ms: u64) -> Result<Option<u64>, InvalidSchedule> {
         let rule = self.rule()?;
         Ok((!self.paused).then(|| rule.next_after(after_ms)).flatten())
@@ -168,14 +168,14 @@ impl ScheduledJob {
     }
 }
 
-/// What a schedule does.
+/// The definition of a schedule.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScheduleDefinition {
     /// The name of its queue.
     pub queue: String,
     /// Its ticks.
     pub times: ScheduleTimes,
-    /// What happens if the job of an earlier tick is not done.
+    /// The rule if the job of an earlier tick is not done.
     pub overlap: Overlap,
     /// Which missed ticks are published: `one`, `none` or `all`.
     catch_up: CatchUp,
@@ -219,7 +219,7 @@ impl ScheduleDefinition {
         }
     }
 
-    /// What its ticks depend on, as text.
+    /// The times that its ticks depend on, as text.
     pub(crate) fn rule_text(&self) -> String {
         serde_json::to_string(&self.times).unwrap_or_default()
     }

@@ -1,6 +1,6 @@
-//! Schedules. Their definitions are in a table with revisions for each namespace, as relays are: the table is the truth.
-//! The bucket of the queue of a schedule has its next tick, with the revision that it was calculated for: a hint to look at the
-//! table. `docs/decisions/0063-schedules.md`.
+//! Schedules. Their definitions are in a table with revisions for each namespace, as relays are: the table is the
+//! truth. The bucket of the queue of a schedule has its next tick, with the revision that it was calculated for: a hint
+//! to look at the table. `docs/decisions/0063-schedules.md`.
 
 mod definition;
 
@@ -80,7 +80,7 @@ pub struct BadDefinition(String);
 pub struct StoredSchedule {
     /// Its revision; `None` if it cannot be read.
     pub revision: Option<TableRevision>,
-    /// What it does.
+    /// Its definition.
     pub definition: Result<ScheduleDefinition, BadDefinition>,
 }
 
@@ -109,7 +109,7 @@ impl StoredSchedule {
 /// A page of the schedules of a namespace, by name.
 #[derive(Debug)]
 pub struct SchedulePage {
-    /// Their names and what is stored.
+    /// Their names and stored forms.
     pub schedules: Vec<(String, StoredSchedule)>,
     /// Whether others follow.
     pub has_more: bool,
@@ -120,7 +120,7 @@ pub struct SchedulePage {
 pub struct ScheduleTicks {
     /// The next one; `None` = it has none.
     pub next_ms: Option<u64>,
-    /// The last one that was handled: its job was published, or left out by the policy or the overlap; `None` = none yet.
+    /// The last handled tick: its job was published, or left out by the policy or the overlap; `None` = none yet.
     pub last_ms: Option<u64>,
 }
 
@@ -131,7 +131,7 @@ pub struct Schedules {
 }
 
 impl Schedules {
-    /// A schedule, if there is one with this name.
+    /// The schedule with this name, if it exists.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -157,7 +157,7 @@ impl Schedules {
         Ok(texts.into_iter().map(read).collect())
     }
 
-    /// All schedules of a namespace, by name. Those that are set meanwhile may be missing.
+    /// All schedules of a namespace, by name. Schedules that are set meanwhile may be missing.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -231,8 +231,9 @@ impl Schedules {
         })
     }
 
-    /// Sets a schedule. With `expected`, only if that is its revision; revision 0 = there is none. Its queue must be that of
-    /// the stored one, if there is one. A pump gets an alarm. A tick that is due stays due, if the times of the ticks stay.
+    /// Sets a schedule. With `expected`, only if that is its revision; revision 0 = there is none. If a definition is
+    /// stored, the queue must be the same. A pump gets an alarm. A tick that is due stays due, if the times of the
+    /// ticks stay.
     ///
     /// # Errors
     /// Redis is unavailable; the change may be executed nevertheless, even later.
@@ -257,8 +258,8 @@ impl Schedules {
         Ok(outcome)
     }
 
-    /// Removes a schedule, if it has this revision; `None` = any, since that cannot be read. Once this has returned, no job
-    /// is published for it.
+    /// Removes a schedule, if it has this revision; `None` = any, since that cannot be read. Once this has returned, no
+    /// job is published for it.
     ///
     /// # Errors
     /// Redis is unavailable; the change may be executed nevertheless, even later.

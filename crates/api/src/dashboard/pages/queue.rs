@@ -1,4 +1,4 @@
-//! `/ui/POOL/queues/NAMESPACE/QUEUE`: one queue, what holds its jobs back, and its policy.
+//! `/ui/POOL/queues/NAMESPACE/QUEUE`: a queue, why its jobs wait, and its policy.
 
 use std::sync::Arc;
 
@@ -100,7 +100,8 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
     })
 }
 
-/// Why the oldest ready job is not delivered, or why there is none. `overdue_ms` is how late timers of the deployment are.
+/// Why the oldest ready job is not delivered, or why there is none. `overdue_ms` is how late timers of the deployment
+/// are.
 async fn what_holds(
     pool: &Pool,
     queue: &QueueKey,
