@@ -9,7 +9,7 @@ use tidegate_daemon::{CommonFlags, launch};
 
 /// hyper allocates two buffers of 8 KiB for each connection, and a waiting consumer hardly touches them. An allocator that
 /// writes metadata into or next to a block touches at least one page of each buffer; jemalloc stores its metadata
-/// elsewhere. docs/decisions/0006-allocator.md has the figures.
+/// elsewhere. docs/decisions/0071-cpu-of-the-api.md has the figures.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -309,7 +309,7 @@ where
             let answering = (self.answer)(request, Peer { address });
             async move {
                 if is_pipelined {
-                    // The runtime looks at the sockets of others first (docs/decisions/0071-threads.md).
+                    // The runtime looks at the sockets of others first (docs/decisions/0071-cpu-of-the-api.md).
                     yield_now().await;
                 }
                 Ok::<_, Infallible>(answering.await)

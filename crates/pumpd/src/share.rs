@@ -3,7 +3,7 @@
 //! All instances that know the same roster compute the same assignment, without communication. Each pair of a bucket
 //! and an instance has a weight. Pairs are assigned in the order of decreasing weight, until each bucket has an
 //! instance; an instance that has its even share is skipped. So the shares differ by one bucket at most, and when an
-//! instance joins or leaves, few buckets move unnecessarily (`docs/decisions/0020-even-shares.md`).
+//! instance joins or leaves, few buckets move unnecessarily (`docs/decisions/0002-bucket-leaders.md`).
 
 use std::collections::BTreeSet;
 

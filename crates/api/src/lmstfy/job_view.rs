@@ -1,7 +1,7 @@
 //! The JSON of a job.
 //!
 //! It is most of the text that the API writes, so it is made piece by piece: through a serializer, which looks for characters
-//! to escape in each name and text, it took a seventh of the instructions of a consume (`docs/decisions/0072-cpu-of-a-consume.md`).
+//! to escape in each name and text, it took a seventh of the instructions of a consume (`docs/decisions/0071-cpu-of-the-api.md`).
 
 use std::collections::BTreeMap;
 

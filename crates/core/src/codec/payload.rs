@@ -1,10 +1,10 @@
 //! The payload: attributes and body, encoded with bincode, compressed with LZ4 if that makes it smaller.
 //!
-//! No other module uses bincode (`docs/decisions/0001-bincode.md`). The bytes, in bincode's standard configuration:
+//! No other module uses bincode (`docs/decisions/0001-payloads.md`). The bytes, in bincode's standard configuration:
 //! the number of attributes; for each, the length and the UTF-8 bytes of key and value; the length and the bytes of the
 //! body. Every length is a variable-length integer.
 //!
-//! A payload ends with the seal: two bytes that reveal damage (`docs/decisions/0012-seal.md`).
+//! A payload ends with the seal: two bytes that reveal damage (`docs/decisions/0001-payloads.md`).
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::Bytes;

@@ -4,7 +4,7 @@
 //!
 //! Each script is modelled as one step on records and hints (`docs/redis-layout.md`, Rules). The state of a job after a
 //! step comes from [`tidegate_core::lifecycle`]. `tests/tests/store` checks that the scripts do the same. Why this
-//! checker: `docs/decisions/0011-model-checker.md`.
+//! checker: `docs/decisions/0011-models-and-mutants.md`.
 
 #![allow(
     clippy::print_stdout,

@@ -6,7 +6,7 @@
 //! | sentinels | their reports | once a second, and after a failed call |
 //! | `url` | a new connection to the address leads to it | if the known connection leads to no master. That is checked after a failed call, and when no write has succeeded for a second |
 //!
-//! `docs/decisions/0007-sentinel.md` and `docs/decisions/0074-endpoint-switch.md` explain the design.
+//! `docs/decisions/0007-failover.md` explains the design.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -56,7 +56,7 @@
 //!
 //! **Running jobs.** A round has the limit of its queue, or the share of its lane. Jobs that the limit holds back count as jobs of
 //! an empty lane: the process is registered, and the end of a lease sends a doorbell
-//! (`docs/decisions/0066-max-running.md`).
+//! (`docs/decisions/0046-policies.md`).
 //!
 //! **A doorbell rings one process.** A round that leaves no job registers the process for the lane, and the next job rings one
 //! of the registered processes. A consumer that arrives meanwhile needs no round for the last of its sources. A process

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// How long a lane that fills all claims is served before the next one. The jobs that rounds of one turn deliver are
 /// acknowledged at about the same time, in few calls for that lane; measured in
-/// `docs/decisions/0073-turns-of-lanes.md`.
+/// `docs/decisions/0022-lanes.md`.
 pub(super) const TURN: Duration = Duration::from_millis(5);
 
 /// The lane that was served last, and when its turn ends.
