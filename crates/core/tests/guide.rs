@@ -4,7 +4,7 @@
 use tidegate_core::v1::problem::{Applied, ProblemCode};
 
 const GUIDE: &str = include_str!("../../../docs/api.md");
-const HEAD: &str = "| status | code | applied | when, and what to do |\n|---|---|---|---|\n";
+const HEAD: &str = "| status | code | applied | cause and remedy |\n|---|---|---|---|\n";
 
 #[test]
 fn the_guide_has_every_problem_code_with_its_description() {
