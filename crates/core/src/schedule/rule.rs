@@ -50,12 +50,7 @@ pub enum TickTimes {
     /// At multiples of this time since the begin of the schedule, or since 1970 if it has none; in ms.
     Every(u64),
     /// When the wall clock of a time zone matches a cron pattern.
-    Cron {
-        /// The pattern.
-        pattern: Box<Cron>,
-        /// The time zone.
-        zone: TimeZone,
-    },
+    Cron { pattern: Box<Cron>, zone: TimeZone },
 }
 
 /// The text of the pattern, not all that was parsed.

@@ -95,7 +95,6 @@ pub struct QueueChoice {
     pub weight: Option<QueueWeight>,
 }
 
-/// A queue with a weight.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

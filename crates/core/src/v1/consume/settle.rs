@@ -37,7 +37,6 @@ pub struct AckItem {
     pub content_type: Option<ContentType>,
 }
 
-/// A job that is done.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

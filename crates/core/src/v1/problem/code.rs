@@ -66,7 +66,7 @@ problem_codes! {
     InvalidParameter "invalid_parameter" 400 No "Invalid parameter":
         "A query parameter, header or field has a value that is not allowed, or is unknown. `field` names it."
     InvalidBody "invalid_body" 400 No "Invalid body":
-        "The body is not the JSON object that the route expects. `detail` says what differs, `field` where."
+        "The body is not the JSON object that the route expects. `detail` names the difference, `field` its place."
     InvalidName "invalid_name" 400 No "Invalid name":
         "The name of a namespace or queue is not 1 to 255 bytes of letters, digits, `-` and `_`."
     DelayAndRunAt "delay_and_run_at" 400 No "Both delay and run_at":
@@ -122,7 +122,7 @@ problem_codes! {
     BodyTooLarge "body_too_large" 413 No "Body too large":
         "The body of the request is larger than the server allows. Send fewer jobs or leases in a request."
     PayloadNotJson "payload_not_json" 415 No "Payload not JSON":
-        "The content type says JSON, but the payload is not valid JSON, or has what some parsers refuse: more than 64 levels, half of a surrogate pair, a number beyond 1.8e308 or with more than 1000 characters. Correct it, or send it with another content type."
+        "The content type says JSON, but the payload is not valid JSON, or has parts that some parsers refuse: more than 64 levels, half of a surrogate pair, a number beyond 1.8e308 or with more than 1000 characters. Correct it, or send it with another content type."
     UnsupportedContentType "unsupported_content_type" 415 No "Unsupported content type":
         "The route takes a JSON object. Send it with `Content-Type: application/json`."
     UnsupportedContentEncoding "unsupported_content_encoding" 415 No "Unsupported content encoding":

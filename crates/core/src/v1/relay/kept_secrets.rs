@@ -61,7 +61,6 @@ impl RelayConfig {
     }
 }
 
-/// A field with a secret.
 type SecretField<'a> = (&'static str, &'a mut SecretText);
 
 /// The name of the part of an end that changes; an end is given by kind and URL.
