@@ -173,7 +173,6 @@ fn build(workspace: &Workspace, quick: bool) -> StepOutcome {
     cargo(workspace, &["build", "--workspace", targets, "--locked"])
 }
 
-/// Runs suites of tests.
 #[derive(Clone, Copy)]
 struct Suites<'a> {
     workspace: &'a Workspace,

@@ -6,7 +6,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The folders of this workspace.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     root: PathBuf,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tidegate::{Applied, CallError, Error};
 use tidegate_visible_text::escape;
 
-/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandFailure {
     #[error("{}", request_text(.0))]

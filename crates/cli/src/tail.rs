@@ -73,7 +73,6 @@ struct ListWalks {
     queue: QueueHandle,
     filter: JobFilter,
     cursor: Option<CursorText>,
-    /// The cursors of this walk.
     cursors: CursorGuard,
     before: HashSet<TailEntry>,
     now: HashSet<TailEntry>,

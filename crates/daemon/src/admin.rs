@@ -63,5 +63,4 @@ pub fn router_handler(
     }
 }
 
-/// The future of a response.
 type BoxedResponse = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;

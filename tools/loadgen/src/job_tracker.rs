@@ -7,7 +7,6 @@ use crate::clock;
 pub(crate) const TTR_SECONDS: u32 = 3600;
 const SHOWN: usize = 5;
 
-/// A delivered job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeliveredJob {
     pub(crate) label: JobLabel,
@@ -106,7 +105,6 @@ impl JobTracker {
         self.pending += jobs;
     }
 
-    /// Records a delivery.
     pub(crate) fn record_delivered(&mut self, job: &DeliveredJob) {
         let index = usize::try_from(job.label.number).unwrap_or(usize::MAX);
         let Some(count) = self

@@ -175,7 +175,6 @@ pub(crate) async fn publish(
     Ok(latencies.into_inner())
 }
 
-/// Publishes one job.
 pub(crate) async fn publish_one(
     run: &ScenarioRun<'_>,
     connection: &mut HttpConnection,

@@ -133,7 +133,6 @@ impl<'a> ScenarioRun<'a> {
         Ok(connections)
     }
 
-    /// Starts to measure CPU time.
     pub(crate) fn meter(&self) -> Result<CpuMeter, LoadgenError> {
         CpuMeter::start(&self.server.processes)
     }

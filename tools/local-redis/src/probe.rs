@@ -6,7 +6,6 @@ use std::time::Duration;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
-/// Result of a probe.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProbeResult {
     /// A server accepts commands; its process id.

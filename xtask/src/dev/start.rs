@@ -74,7 +74,6 @@ pub(super) fn start_all(
     Ok(())
 }
 
-/// Builds these packages.
 pub(crate) fn build(
     workspace: &Workspace,
     packages: &[&str],

@@ -14,7 +14,6 @@ pub(super) struct CheckOfMutant<'a> {
     pub(super) ran: CheckResult,
 }
 
-/// The result of a mutant.
 #[derive(Debug)]
 pub(super) struct MutantResult<'a> {
     pub(super) mutant: &'a Mutant,

@@ -46,7 +46,6 @@ impl CheckResult {
         matches!(self, Self::Failed(..) | Self::HitTimeLimit(_))
     }
 
-    /// Returns why the check failed.
     pub(super) fn message(&self) -> Option<&str> {
         match self {
             Self::Failed(_, message) => Some(message),

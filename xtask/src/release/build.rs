@@ -32,7 +32,6 @@ const REGISTRY_FOLDER: &str = "/cargo";
 #[derive(Debug)]
 pub(crate) struct ReleaseProgram {
     pub(crate) name: &'static str,
-    /// The package of the workspace.
     pub(crate) package: &'static str,
     pub(crate) content: Rc<[u8]>,
     pub(crate) needs: ProgramNeeds,

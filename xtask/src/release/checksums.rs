@@ -24,7 +24,6 @@ pub(crate) fn write(folder: &Path, names: &[String]) -> Result<(), String> {
     fs::write(&path, text).map_err(failed_at(&path))
 }
 
-/// The SHA-256 in hexadecimal.
 pub(crate) fn sha256(content: &[u8]) -> String {
     let mut text = String::new();
     for byte in Sha256::digest(content) {

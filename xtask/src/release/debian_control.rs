@@ -31,7 +31,6 @@ pub(crate) struct ControlFields<'a> {
 }
 
 impl ControlFields<'_> {
-    /// The control file.
     pub(crate) fn control(&self) -> Result<String, String> {
         let kind = self.kind;
         let depends = self.depends()?.join(", ");

@@ -31,7 +31,6 @@ pub(crate) fn check_tools() -> Result<(), String> {
     })
 }
 
-/// Builds packages.
 #[derive(Debug)]
 pub(crate) struct DebianBuilder<'a> {
     pub(crate) workspace: &'a Workspace,

@@ -77,7 +77,6 @@ struct CargoDependencyKind {
 /// lists more, since it switches on the features that other packages of the workspace need.
 #[derive(Debug)]
 pub(crate) struct BuiltPackages {
-    /// Dependencies.
     pub(crate) normal: BTreeSet<String>,
     /// The same, with dependencies of build scripts.
     pub(crate) all: BTreeSet<String>,

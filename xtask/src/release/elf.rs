@@ -9,7 +9,6 @@ use object::{Architecture, Endianness, Object as _};
 /// The prefix of the versions of glibc's symbols.
 const GLIBC: &str = "GLIBC_";
 
-/// A kind of machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MachineKind {
     /// As `uname -m` prints it.

@@ -33,11 +33,9 @@ const UNIT_CHANGES: [(&str, &str); 2] = [
     ("\nDynamicUser=yes\n", "\nUser=tidegate\nGroup=tidegate\n"),
 ];
 
-/// A Debian package.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PackageKind {
     pub(crate) name: &'static str,
-    /// The program in it.
     pub(crate) program: &'static str,
     /// The name of its settings in `config`, without `.toml`. `None` for the command line, which has none.
     pub(crate) settings: Option<&'static str>,
@@ -91,7 +89,6 @@ pub(crate) const PACKAGES: [PackageKind; 4] = [
     },
 ];
 
-/// The files of the archive.
 pub(crate) fn archive(
     workspace: &Workspace,
     programs: &ReleasePrograms,
@@ -178,7 +175,6 @@ pub(crate) fn rotation_path(package: &str) -> String {
     format!("etc/logrotate.d/{package}")
 }
 
-/// The unit of a package.
 fn packaged_unit(unit: &str) -> Result<String, String> {
     UNIT_CHANGES
         .iter()

@@ -13,7 +13,6 @@ const TIME_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 #[derive(Debug)]
 pub(crate) struct SourceState {
-    /// The version of the workspace.
     pub(crate) version: String,
     /// The time of all files, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the commit.
     pub(crate) time: u64,
@@ -58,7 +57,6 @@ impl SourceState {
         })
     }
 
-    /// The time.
     pub(crate) fn timestamp(&self) -> Timestamp {
         // `parse_time` has checked the bounds.
         i64::try_from(self.time)

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TidyFinding {
     pub(super) path: String,

@@ -127,7 +127,6 @@ impl BenchLoad {
         })
     }
 
-    /// The name of the queue.
     pub(super) fn queue(&self) -> &str {
         &self.queue
     }

@@ -27,7 +27,6 @@ struct BenchLatencies {
     delivery: LatencyPercentiles,
 }
 
-/// The result of a load.
 #[derive(Debug, Serialize)]
 pub(super) struct BenchReport {
     queue: String,

@@ -62,7 +62,6 @@ impl HttpProbe {
         Ok(Self(HttpPool::new(connector)))
     }
 
-    /// Sends a GET.
     pub(super) async fn get(&self, url: &str) -> Result<ProbeAnswer, String> {
         self.send(url, ProbeRequest::default()).await
     }

@@ -8,7 +8,6 @@ use tidegate_visible_text::escape;
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 
-/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DiagnosisResult {

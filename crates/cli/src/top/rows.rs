@@ -29,7 +29,6 @@ pub(super) struct ChangePerSecond {
     pub(super) dead: f64,
 }
 
-/// A queue.
 #[derive(Debug, Clone)]
 pub(super) struct QueueRow {
     pub(super) view: QueueView,

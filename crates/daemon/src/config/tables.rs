@@ -32,7 +32,6 @@ pub(super) fn insert(table: &mut Table, path: &[String], value: Value) {
     }
 }
 
-/// Returns the value at `path`.
 pub(super) fn look_up<'a>(table: &'a Table, path: &[String]) -> Option<&'a Value> {
     let (key, rest) = path.split_first()?;
     rest.iter()

@@ -83,7 +83,6 @@ impl TouchOptions {
         Ok(())
     }
 
-    /// Reserves all jobs.
     async fn reserve(
         &self,
         run: &ScenarioRun<'_>,

@@ -110,7 +110,6 @@ struct PublishedBatch<'a> {
     results: Vec<PublishedId<'a>>,
 }
 
-/// A job that was reserved.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ReservedView<'a> {
     pub(crate) id: &'a str,

@@ -65,7 +65,6 @@ impl RecordSnapshot {
     }
 }
 
-/// A snapshot of a bucket.
 #[derive(Debug, Default)]
 pub(super) struct BucketSnapshot {
     pub(super) number: u16,
