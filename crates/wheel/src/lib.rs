@@ -1,5 +1,5 @@
-//! Runs tasks at their times inside a process: a hierarchical timing wheel, executors by type of task, and a file that keeps
-//! the tasks over restarts.
+//! Runs tasks at their times inside a process: a hierarchical timing wheel, executors by type of task, and a file or a hash of
+//! Redis that keeps the tasks over restarts.
 //!
 //! - [`Wheel`] schedules, saves, runs and cancels tasks.
 //! - [`TimingWheel`] is the data structure alone, without clock, threads and tasks.
@@ -21,6 +21,8 @@ mod wheel;
 
 pub use builder::WheelBuilder;
 pub use error::{ScheduleError, StartError};
+#[cfg(feature = "redis")]
+pub use persistence::Redis;
 pub use persistence::{File, Memory, Persistence, SavedTask};
 pub use task::{Completion, Executor, TaskId, TimedTask};
 pub use timing_wheel::{TimerKey, TimingWheel};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::mpsc::UnboundedSender;
@@ -71,13 +71,17 @@ impl Timers {
         if waiting.is_stopped {
             return false;
         }
+        self.put(&mut waiting, tick, task);
+        true
+    }
+
+    fn put(&self, waiting: &mut Waiting, tick: u64, task: SavedTask) {
         let id = task.id;
         let key = waiting.wheel.insert(tick, task);
         waiting.keys.insert(id, key);
         if tick < waiting.sleeps_until {
             self.changed.notify_one();
         }
-        true
     }
 
     /// Removes a task; returns whether it was waiting.
@@ -87,6 +91,33 @@ impl Timers {
             return false;
         };
         waiting.wheel.cancel(key).is_some()
+    }
+
+    /// Moves a waiting task to another time. `save` is called before another function can take the task out; it returns
+    /// what `save` returns, or `None` if the task does not wait.
+    pub(crate) fn reschedule<R>(
+        &self,
+        id: TaskId,
+        due: SystemTime,
+        delay: Duration,
+        save: impl FnOnce(SavedTask) -> R,
+    ) -> Option<R> {
+        let tick = self.ticks.after(delay);
+        let mut waiting = self.waiting.lock();
+        let key = waiting.keys.remove(&id)?;
+        let mut task = waiting.wheel.cancel(key)?;
+        task.due = due;
+        let saving = save(task.clone());
+        self.put(&mut waiting, tick, task);
+        Some(saving)
+    }
+
+    /// The waiting tasks that are due first, in the order of their times.
+    pub(crate) fn list(&self, limit: usize) -> Vec<SavedTask> {
+        let waiting = self.waiting.lock();
+        let mut tasks: Vec<&SavedTask> = waiting.wheel.values().collect();
+        tasks.sort_unstable_by_key(|task| (task.due, task.id));
+        tasks.into_iter().take(limit).cloned().collect()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -85,6 +85,11 @@ impl<T> TimingWheel<T> {
         self.len == 0
     }
 
+    /// The values of all timers, in no order.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.timers.iter().filter_map(|timer| timer.value.as_ref())
+    }
+
     /// Adds a timer that expires at this tick. One whose tick has passed expires with the next [`advance`](Self::advance).
     ///
     /// # Panics

@@ -181,6 +181,30 @@ impl<P: Persistence> Wheel<P> {
         Ok(true)
     }
 
+    /// Gives a task that is not due another delay, from now on; returns whether there was one. A task that is due runs, also if it
+    /// waits for a place.
+    ///
+    /// # Errors
+    ///
+    /// [`TooFar`](ScheduleError::TooFar), and nothing has changed. [`NotSaved`](ScheduleError::NotSaved) if the task has its new time,
+    /// but could not be saved: after a restart it would have the time before.
+    pub async fn reschedule(&self, id: TaskId, delay: Duration) -> Result<bool, ScheduleError> {
+        let due = due_after(delay).ok_or(ScheduleError::TooFar(delay))?;
+        let persistence = self.running.runs.persistence();
+        let save = |task| persistence.save(task);
+        match self.running.timers.reschedule(id, due, delay, save) {
+            Some(saving) => Ok(saving.await.map(|()| true)?),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns up to `limit` tasks that are not due, in the order of their times. It sorts all waiting tasks, and the clock and
+    /// other calls wait meanwhile.
+    #[must_use]
+    pub fn list(&self, limit: usize) -> Vec<SavedTask> {
+        self.running.timers.list(limit)
+    }
+
     /// Returns the number of tasks that are not due.
     #[must_use]
     pub fn waiting(&self) -> usize {

@@ -86,8 +86,8 @@ const FOR_TESTS: [&str; 2] = ["local-broker", "testkit"];
 /// An external dependency, the folders that may have it, and why others may not.
 const RESERVED: [(&str, &[&str], &str); 1] = [(
     "redis",
-    &["crates/store", "tools/testkit", "tests"],
-    "only the store speaks to Redis",
+    &["crates/store", "crates/wheel", "tools/testkit", "tests"],
+    "only the store speaks to Redis, and the wheel for programs without a server",
 )];
 /// Dependencies that the core must not have, since it does no I/O.
 const NOT_IN_CORE: [&str; 4] = ["axum", "hyper", "redis", "tokio"];

@@ -50,7 +50,12 @@ pub enum TickTimes {
     /// At multiples of this time since the begin of the schedule, or since 1970 if it has none; in ms.
     Every(u64),
     /// When the wall clock of a time zone matches a cron pattern.
-    Cron { pattern: Box<Cron>, zone: TimeZone },
+    Cron {
+        /// Five fields, or six that begin with the seconds.
+        pattern: Box<Cron>,
+        /// A time zone of the IANA database.
+        zone: TimeZone,
+    },
 }
 
 /// The text of the pattern, not all that was parsed.

@@ -5,19 +5,30 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::task::TaskId;
+use crate::task::{TaskId, TimedTask};
 
 /// A task that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedTask {
     /// Its id.
     pub id: TaskId,
-    /// [`TimedTask::TYPE`](crate::TimedTask::TYPE).
+    /// [`TimedTask::TYPE`].
     pub task_type: Arc<str>,
     /// When it is due, with a resolution of 1 ms.
     pub due: SystemTime,
     /// The task as JSON.
     pub payload: Arc<[u8]>,
+}
+
+impl SavedTask {
+    /// Reads the task. `None` if it is of another type.
+    ///
+    /// # Errors
+    ///
+    /// If its JSON does not fit the type.
+    pub fn read<T: TimedTask>(&self) -> Option<Result<T, serde_json::Error>> {
+        (*self.task_type == *T::TYPE).then(|| serde_json::from_slice(&self.payload))
+    }
 }
 
 /// Keeps tasks until they have run. A task is deleted after its run, so a task that was running when the process died

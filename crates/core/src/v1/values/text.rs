@@ -21,6 +21,10 @@ pub(super) struct TextRule {
     bytes_min: usize,
     bytes_max: usize,
     /// The allowed characters, as a pattern of JSON Schema. `None` allows all except control characters.
+    #[cfg_attr(
+        not(feature = "openapi"),
+        expect(dead_code, reason = "only schemas have it")
+    )]
     pattern: Option<&'static str>,
     allows: fn(char) -> bool,
     /// A further condition.
