@@ -235,7 +235,7 @@ mod tests {
             (408, "request_timeout"),
             (
                 409,
-                "key_taken job_running job_dead queue_closed queue_not_empty namespace_full policy_unreadable relay_unreadable schedule_unreadable",
+                "key_exists key_taken job_running job_dead queue_closed queue_not_empty namespace_full policy_unreadable relay_unreadable schedule_unreadable",
             ),
             (412, "version_mismatch"),
             (413, "payload_too_large body_too_large"),
@@ -255,7 +255,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 42);
+        assert_eq!(ProblemCode::ALL.len(), 43);
     }
 
     #[test]
