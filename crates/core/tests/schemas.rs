@@ -24,7 +24,8 @@ use tidegate_core::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use tidegate_core::v1::problem::Problem;
 use tidegate_core::v1::publish::{BatchAnswer, BatchBody, JobOptions};
 use tidegate_core::v1::queue::{
-    DeletedQueue, PolicyChange, PurgeAnswer, PurgeBody, QueueListPage, Respawn, RespawnAnswer,
+    DeletedQueue, LanesListPage, PolicyChange, PolicyListPage, PurgeAnswer, PurgeBody, QueueLanes,
+    QueueListPage, Respawn, RespawnAnswer, SetLanesBody,
 };
 use tidegate_core::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use tidegate_core::v1::schedule::{
@@ -116,6 +117,7 @@ fn read_request(name: &str, value: &Value) -> Result<Value, String> {
         "PolicyChange" => read::<PolicyChange>(value),
         "Respawn" => read::<Respawn>(value),
         "PurgeBody" => read::<PurgeBody>(value),
+        "SetLanesBody" => read::<SetLanesBody>(value),
         "RelayConfig" => read::<RelayConfig>(value),
         "ReleaseBody" => read::<ReleaseBody>(value),
         "ReserveBody" => read::<ReserveBody>(value),
@@ -150,6 +152,9 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
         "JobDetails" => rewrite::<JobDetails>(value),
         "RespawnAnswer" => rewrite::<RespawnAnswer>(value),
         "KeyPage" => rewrite::<KeyPage>(value),
+        "LanesListPage" => rewrite::<LanesListPage>(value),
+        "PolicyListPage" => rewrite::<PolicyListPage>(value),
+        "QueueLanes" => rewrite::<QueueLanes>(value),
         "Problem" => rewrite::<Problem>(value),
         "PromotedJob" => rewrite::<PromotedJob>(value),
         "PurgeAnswer" => rewrite::<PurgeAnswer>(value),
