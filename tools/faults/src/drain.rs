@@ -5,7 +5,7 @@ use tidegate_core::JobsByState;
 
 use tokio::time::Instant;
 
-use crate::history::now;
+use crate::history::{ClientRequest, now};
 use crate::oracle::{Defect, Verdict};
 use crate::test_cluster::TestCluster;
 use crate::traffic::{FaultClient, Traffic};
@@ -38,7 +38,8 @@ pub(crate) async fn drain(
     let queues = traffic.shared.queues();
     let respawn = async || {
         for queue in queues.clone() {
-            client.respawn(queue, RESPAWNED_MAX).await;
+            let limit = RESPAWNED_MAX;
+            client.send(ClientRequest::Respawn { queue, limit }).await;
         }
     };
     wait_until(test_cluster, EMPTY_LIMIT, is_empty, respawn, verdict).await;

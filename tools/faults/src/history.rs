@@ -1,31 +1,34 @@
 //! The history of a run: what clients observed and which faults were injected, by one clock.
 
 mod episode;
-mod job;
-mod native;
 mod operation;
-mod reserve_call;
+mod outcome;
+mod request;
 mod time;
+mod version_spec;
 
 use serde::{Deserialize, Serialize};
 
 pub use episode::Episode;
-pub use job::{JobInAnswer, JobParameters};
-pub use native::{
-    CancelEffect, HeldJob, JobAddress, JobEndAnswer, NativeAnswer, NativeCall, PublishMode,
-    ReservedVersion, RetryTimes, RunResult, SettleAction, ShownVersion, VersionResult, VersionSpec,
+pub(crate) use operation::JOB_LEASES;
+pub use operation::Operation;
+pub use outcome::{
+    CancelEffect, Delivery, HUNG_UP, JobEndAnswer, NOT_CONFIRMED, RequestOutcome, RunResult,
+    ShownJob, VersionResult,
 };
-pub use operation::{ClientRequest, HUNG_UP, NOT_CONFIRMED, Operation, RequestOutcome};
-pub(crate) use reserve_call::{JOB_LEASES, ReserveCall};
+pub use request::{ClientRequest, HeldJob, JobAddress, PublishMode, SettleAction, Wire};
 pub use time::{Span, UnixMicros, now};
-pub(crate) use time::{merge_spans, micros};
+pub(crate) use time::{merge_spans, micros, truncate_to_ms};
+pub use version_spec::{RetryTimes, VersionSpec};
 
 /// The part of a run that is judged.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// Every request of every client, ordered by end.
+    #[serde(skip)]
     pub operations: Vec<Operation>,
     /// The injected faults, in order.
+    #[serde(skip)]
     pub episodes: Vec<Episode>,
     /// Whether publishes were acknowledged only when all replicas, or the disk, had the jobs.
     pub is_replicated: bool,
@@ -35,8 +38,6 @@ pub struct History {
     pub busy: Vec<Span>,
     /// The numbers of the queues that may have several lanes.
     pub laned: Vec<u16>,
-    /// The numbers of the queues that native clients use.
-    pub native: Vec<u16>,
     /// The rate limits of tokens; other tokens are unlimited.
     pub limits: Vec<TokenLimit>,
     /// When the clients started.

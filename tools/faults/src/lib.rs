@@ -33,6 +33,7 @@ pub mod soak;
 mod test_cluster;
 mod traffic;
 mod unexpected_failover;
+mod wire;
 
 pub use audit::Audits;
 pub use baseline::Baseline;

@@ -2,11 +2,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::history::{ClientRequest, Operation, RequestOutcome, Span, now};
+use crate::history::{ClientRequest, Operation, RequestOutcome, Span, Wire, now};
 
 /// The client that sends a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RequestSource {
+    pub(crate) wire: Wire,
     /// The number of its token.
     pub(crate) token: u16,
     /// Whether it is connected to the API without a proxy.
@@ -21,18 +22,19 @@ impl Recorder {
     /// Runs a request, and records its begin, end and outcome.
     pub(crate) async fn record(
         &self,
-        sender: RequestSource,
-        request: ClientRequest,
+        source: RequestSource,
+        request: &ClientRequest,
         doing: impl Future<Output = RequestOutcome>,
     ) -> RequestOutcome {
         let from = now();
         let outcome = doing.await;
         let span = Span { from, to: now() };
         self.operations().push(Operation {
-            token: sender.token,
-            is_without_proxy: sender.is_direct,
+            wire: source.wire,
+            token: source.token,
+            is_without_proxy: source.is_direct,
             span,
-            request,
+            request: request.clone(),
             outcome: outcome.clone(),
         });
         outcome

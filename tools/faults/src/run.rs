@@ -18,7 +18,7 @@ use crate::oracle::{Defect, Verdict, judge};
 use crate::plan::Plan;
 use crate::report::RunReport;
 use crate::test_cluster::TestCluster;
-use crate::traffic::{FaultClient, LANED, LIMIT, NATIVE_QUEUES, Traffic};
+use crate::traffic::{FaultClient, LANED, LIMIT, Traffic};
 use crate::unexpected_failover;
 
 /// How long clients continue after the last fault.
@@ -97,7 +97,6 @@ pub(crate) async fn execute(
         is_replicated: plan.is_durable(),
         limits: vec![LIMIT],
         laned: LANED.to_vec(),
-        native: NATIVE_QUEUES.collect(),
         began: now(),
         ..History::default()
     };

@@ -26,6 +26,12 @@ pub(crate) const fn micros(at: Timestamp) -> UnixMicros {
     at.as_ms() * 1000
 }
 
+/// Truncates to ms, the resolution of Redis's times.
+pub(crate) const fn truncate_to_ms(moment: UnixMicros) -> UnixMicros {
+    const MS: u64 = 1000;
+    moment / MS * MS
+}
+
 /// A time span; both ends are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {

@@ -11,8 +11,9 @@ use tokio::time::{sleep, timeout};
 
 use super::open_episode::OpenEpisode;
 use crate::fault::PlannedFault;
-use crate::history::Episode;
+use crate::history::{Episode, Wire};
 use crate::test_cluster::TestCluster;
+use crate::wire::HttpRequest;
 
 const NAMESPACE: &str = "flood";
 /// Schedules on one queue, so that its bucket has thousands of ticks a second.
@@ -148,17 +149,30 @@ async fn purge(client: &QueueClient, queue: &str) {
 }
 
 /// Sends a request, and returns whether it succeeded.
-async fn sent(client: &QueueClient, method: &str, path: &str, body: Option<&Value>) -> bool {
-    let kind = ("Content-Type".to_owned(), "application/json".to_owned());
-    let headers: Vec<_> = body.iter().map(|_| kind.clone()).collect();
-    let body = body.map(Value::to_string).unwrap_or_default();
-    let answer = client.try_native(method, path, &headers, body.into_bytes());
-    answer
+async fn sent(
+    client: &QueueClient,
+    method: &'static str,
+    path: &str,
+    body: Option<&Value>,
+) -> bool {
+    let path = path.to_owned();
+    let request = match body {
+        Some(body) => HttpRequest::json(method, path, body),
+        None => HttpRequest::without_body(method, path),
+    };
+    let request = request.sent_to(Wire::Native, client.namespace(), client.token());
+    client
+        .try_send(method, &request.path, &request.headers, request.body)
         .await
         .is_ok_and(|answer| answer.status < 300 || answer.status == 404)
 }
 
-async fn repeat_until_sent(client: &QueueClient, method: &str, path: &str, body: Option<&Value>) {
+async fn repeat_until_sent(
+    client: &QueueClient,
+    method: &'static str,
+    path: &str,
+    body: Option<&Value>,
+) {
     while !sent(client, method, path, body).await {
         sleep(PAUSE).await;
     }

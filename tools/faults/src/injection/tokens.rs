@@ -33,7 +33,7 @@ pub(super) async fn revoke(
     };
     let outcome = shared
         .recorder
-        .record(RequestSource::default(), request, doing)
+        .record(RequestSource::default(), &request, doing)
         .await;
     tokio::time::sleep(fault.length()).await;
     shared.set_guest(number + 1, test_cluster.new_token().await);

@@ -1,11 +1,13 @@
 //! Requests that affect whole queues: purges, respawns and consumes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::cut::truncate_to_ms;
 use super::excuses::Excuses;
-use super::job_history::JobHistory;
-use crate::history::{ClientRequest, History, Operation, RequestOutcome, Span, UnixMicros};
+use super::job::JobHistory;
+use super::version::{Storing, VersionHistory};
+use crate::history::{
+    ClientRequest, History, Operation, RequestOutcome, Span, UnixMicros, Wire, truncate_to_ms,
+};
 
 /// A call to Redis, and the release of a job, each take less than the bound divided by this.
 const CALL: u64 = 4;
@@ -14,24 +16,31 @@ const CALL_MAX: u64 = 3_000_000;
 
 /// Requests about queues that may have been carried out, by queue.
 #[derive(Debug, Default)]
-pub(super) struct QueueRequests<'a>(HashMap<u16, RequestsOfQueue<'a>>);
+pub(super) struct QueueRequests<'a> {
+    by_queue: HashMap<u16, RequestsOfQueue<'a>>,
+    /// The queues that native clients use.
+    native: HashSet<u16>,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct RequestsOfQueue<'a> {
     purges_ready: Vec<&'a Operation>,
     purges_dead: Vec<&'a Operation>,
     respawns: Vec<&'a Operation>,
-    /// Consumes that may have reserved jobs of the queue, or waited for it.
-    consumes: Vec<&'a Operation>,
+    /// Requests that may have reserved jobs of the queue, or waited for it.
+    reserves: Vec<&'a Operation>,
 }
 
 impl<'a> QueueRequests<'a> {
     pub(super) fn from_history(history: &'a History) -> Self {
         let mut queues = Self::default();
         for operation in &history.operations {
-            // A consume that was rejected in the end may have waited for a long time.
+            if operation.wire == Wire::Native {
+                queues.native.extend(operation.request.queues());
+            }
+            // A reserve that was rejected in the end may have waited for a long time.
             let was_refused = matches!(operation.outcome, RequestOutcome::Refused(_))
-                && !matches!(operation.request, ClientRequest::Consume { .. });
+                && operation.reserve().is_none();
             let did_nothing = matches!(
                 operation.outcome,
                 RequestOutcome::NotSent | RequestOutcome::Respawned(0)
@@ -39,33 +48,27 @@ impl<'a> QueueRequests<'a> {
             if was_refused || did_nothing {
                 continue;
             }
-            match &operation.request {
-                ClientRequest::PurgeReady { queue } => {
-                    queues.of_queue(*queue).purges_ready.push(operation)
+            for queue in operation.request.queues() {
+                let of_queue = queues.by_queue.entry(*queue).or_default();
+                match &operation.request {
+                    ClientRequest::PurgeReady { .. } => of_queue.purges_ready.push(operation),
+                    ClientRequest::PurgeDead { .. } => of_queue.purges_dead.push(operation),
+                    ClientRequest::Respawn { .. } => of_queue.respawns.push(operation),
+                    ClientRequest::Reserve { .. } => of_queue.reserves.push(operation),
+                    _ => {}
                 }
-                ClientRequest::PurgeDead { queue, .. } => {
-                    queues.of_queue(*queue).purges_dead.push(operation)
-                }
-                ClientRequest::Respawn { queue, .. } => {
-                    queues.of_queue(*queue).respawns.push(operation)
-                }
-                ClientRequest::Consume { queues: asked, .. } => {
-                    for queue in asked {
-                        queues.of_queue(*queue).consumes.push(operation);
-                    }
-                }
-                _ => {}
             }
         }
         queues
     }
 
-    fn of_queue(&mut self, queue: u16) -> &mut RequestsOfQueue<'a> {
-        self.0.entry(queue).or_default()
+    /// Whether native clients use this queue.
+    pub(super) fn is_native(&self, queue: u16) -> bool {
+        self.native.contains(&queue)
     }
 
     fn get(&self, queue: u16) -> Option<&RequestsOfQueue<'a>> {
-        self.0.get(&queue)
+        self.by_queue.get(&queue)
     }
 
     /// Returns the last time in this span at which a respawn can have made a dead job of a queue ready, if there is
@@ -88,70 +91,69 @@ impl<'a> QueueRequests<'a> {
         can_be.max()
     }
 
-    /// Whether a purge can have deleted a job after it was last observed.
+    /// Whether a purge can have deleted the job of a version of the lmstfy wire after it was last observed.
     pub(super) fn may_have_purged(
         &self,
-        job_history: &JobHistory<'_>,
+        version: &VersionHistory<'_>,
+        job: &JobHistory,
         windows: &Excuses<'_>,
     ) -> bool {
-        let Some(requests) = self.get(job_history.queue) else {
+        let Some(requests) = self.get(job.queue) else {
             return false;
         };
-        let (available, left) = job_history.available();
+        let (available, left) = version.available_after(job);
+        let published = version.stored();
         let until_available = Span {
-            from: job_history.published.span.from,
+            from: published.from,
             to: available,
         };
         let has_reliable_times =
-            job_history.has_reliable_times && windows.has_reliable_clock(until_available);
-        let available = match (has_reliable_times, job_history.deliveries.is_empty()) {
+            job.has_reliable_times && windows.has_reliable_clock(until_available);
+        let available = match (has_reliable_times, job.deliveries.is_empty()) {
             // If Redis's clock was moved, also during the last lease, it may be available at any time.
-            (false, _) => job_history.published.span.from,
+            (false, _) => published.from,
             // It may have been stored at any time during its publish.
-            (true, true) => job_history.published.span.from + job_history.terms.delay,
+            (true, true) => published.from + version.spec.delay,
             (true, false) => available,
         };
-        let seen = available.max(job_history.last_observed(windows));
+        let seen = job.last_observed(windows).unwrap_or_default();
         let within = |purge: &Operation| Span {
-            from: seen,
+            from: seen.max(available),
             to: windows.carried_out_by(purge),
         };
-        let was_ready = |purge: &&&Operation| {
+        let was_ready = |purge: &&Operation| {
             let time = within(purge);
-            let is_ready = left > 0
-                || self
-                    .respawned_in(job_history.queue, time, windows)
-                    .is_some();
+            let is_ready = left > 0 || self.respawned_in(job.queue, time, windows).is_some();
             time.from <= time.to && is_ready
         };
-        let was_dead = |purge: &&&Operation| {
+        let was_dead = |purge: &&Operation| {
             let time = within(purge);
-            time.from <= time.to && windows.unobserved_reservations(job_history.queue, time) >= left
+            time.from <= time.to && windows.unobserved_reservations(job.queue, time) >= left
         };
-        requests.purges_ready.iter().any(|it| was_ready(&it))
-            || requests.purges_dead.iter().any(|it| was_dead(&it))
+        requests.purges_ready.iter().any(was_ready) || requests.purges_dead.iter().any(was_dead)
     }
 
-    /// Returns the purge that certainly deleted a job: the job was ready before it, and no consumer can have held it
-    /// while the purge was carried out.
+    /// Returns the purge that certainly deleted the job of a version of the lmstfy wire: the job was ready before it,
+    /// and no consumer can have held it while the purge was carried out.
     pub(super) fn purged(
         &self,
-        job_history: &JobHistory<'_>,
+        version: &VersionHistory<'_>,
+        job: &JobHistory,
         windows: &Excuses<'_>,
     ) -> Option<&'a Operation> {
-        let published = job_history.published.span;
-        if !job_history.is_published()
-            || !job_history.has_reliable_times
-            || job_history.terms.delay > 0
-        {
+        let published = version.stored();
+        let is_ready_at_once = version.storing() == Storing::Certain
+            && job.has_reliable_times
+            && version.spec.delay == 0;
+        if !is_ready_at_once || version.is_native() {
             return None;
         }
-        let requests = self.get(job_history.queue)?;
-        let left = self.abandoned_waits(job_history.queue, windows);
-        let delivered = job_history
-            .deliveries
-            .first()
-            .map(|first| first.lease_begin);
+        let requests = self.get(job.queue)?;
+        if requests.purges_ready.is_empty() {
+            return None;
+        }
+        let left = self.abandoned_waits(job.queue, windows);
+        let delivered = job.deliveries.first().map(|first| first.begin.from);
         let is_certain = |purge: &&Operation| {
             let before = Span {
                 from: published.from,
@@ -161,7 +163,7 @@ impl<'a> QueueRequests<'a> {
                 && published.to < purge.span.from
                 && delivered.is_none_or(|at| at > purge.span.to)
                 && windows.is_without_fault(before)
-                && windows.unobserved_reservations(job_history.queue, before) == 0
+                && windows.unobserved_reservations(job.queue, before) == 0
                 && !left.iter().any(|left| left.overlaps(&purge.span))
         };
         let certain = requests.purges_ready.iter().copied().filter(is_certain);
@@ -172,8 +174,8 @@ impl<'a> QueueRequests<'a> {
     /// and released around then, without costing a try and unobserved by clients.
     pub(super) fn abandoned_waits(&self, queue: u16, windows: &Excuses<'_>) -> Vec<Span> {
         let call = (windows.bound / CALL).min(CALL_MAX);
-        let consumes = self.get(queue).into_iter().flat_map(|it| &it.consumes);
-        let left = consumes.filter_map(|consume| abandoned_wait(consume, queue));
+        let reserves = self.get(queue).into_iter().flat_map(|it| &it.reserves);
+        let left = reserves.filter_map(|reserve| abandoned_wait(reserve, queue));
         let around = left.map(|left| Span {
             from: left.from.saturating_sub(call),
             to: left.to + 2 * call,
@@ -182,19 +184,17 @@ impl<'a> QueueRequests<'a> {
     }
 }
 
-/// Returns when a consume stopped waiting for this queue, if it got no job of it.
-fn abandoned_wait(consume: &Operation, queue: u16) -> Option<Span> {
-    let Span { from, to } = consume.span;
-    match (&consume.request, &consume.outcome) {
-        (ClientRequest::Consume { .. }, RequestOutcome::Delivered(jobs)) => match jobs.first() {
-            // At its timeout, which is just before the answer.
-            None => Some(Span { from: to, to }),
-            Some(first) if first.queue == queue => None,
-            Some(first) => Some(Span {
-                from: truncate_to_ms(first.reserved()).max(from),
-                to,
-            }),
-        },
-        _ => Some(consume.span),
+/// Returns when a request stopped waiting for this queue, if it got no job of it.
+fn abandoned_wait(reserve: &Operation, queue: u16) -> Option<Span> {
+    let Span { from, to } = reserve.span;
+    match reserve.delivered().map(<[_]>::first) {
+        // At its timeout, which is just before the answer.
+        Some(None) => Some(Span { from: to, to }),
+        Some(Some(first)) if first.queue == queue => None,
+        Some(Some(first)) => Some(Span {
+            from: truncate_to_ms(first.reserved).max(from),
+            to,
+        }),
+        None => Some(reserve.span),
     }
 }

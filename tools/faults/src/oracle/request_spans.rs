@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::cut::truncate_to_ms;
-use crate::history::{History, Operation, RequestOutcome, Span, UnixMicros, merge_spans};
+use crate::history::{History, Operation, Span, UnixMicros, merge_spans, truncate_to_ms};
 
 /// The spans in which at least one consumer requested jobs, by queue: sorted and disjoint.
 #[derive(Debug, Default)]
@@ -13,8 +12,8 @@ impl RequestSpans {
     pub(super) fn from_history(history: &History) -> Self {
         let mut by_queue: HashMap<u16, Vec<Span>> = HashMap::new();
         for operation in &history.operations {
-            if let Some(call) = operation.reserve_call() {
-                for queue in call.queues {
+            if let Some((queues, _)) = operation.reserve() {
+                for queue in queues {
                     let asked = request_span(operation, *queue);
                     by_queue.entry(*queue).or_default().extend(asked);
                 }
@@ -58,16 +57,13 @@ impl RequestSpans {
 /// Returns when a request asked for jobs of one of its queues.
 fn request_span(consume: &Operation, queue: u16) -> Option<Span> {
     let Span { from, to } = consume.span;
-    if matches!(
-        consume.outcome,
-        RequestOutcome::NotSent | RequestOutcome::Refused(_)
-    ) {
+    if consume.outcome.is_refused() {
         return None;
     }
-    match consume.reserved_jobs() {
+    match consume.delivered() {
         // It stops requesting once a job of another queue is reserved for it.
-        Some(jobs) if jobs.iter().all(|(of, _)| *of != queue) => {
-            let reserved = jobs.iter().map(|(_, at)| truncate_to_ms(*at));
+        Some(jobs) if jobs.iter().all(|job| job.queue != queue) => {
+            let reserved = jobs.iter().map(|job| truncate_to_ms(job.reserved));
             let to = reserved.min().map_or(to, |over| over.clamp(from, to));
             Some(Span { from, to })
         }

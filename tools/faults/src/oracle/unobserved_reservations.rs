@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::history::{History, Operation, ReserveCall, Span, UnixMicros};
+use crate::history::{History, Operation, Span, UnixMicros};
 
 #[derive(Debug, Default)]
 pub(super) struct UnobservedReservations {
@@ -62,7 +62,7 @@ impl UnobservedReservations {
             });
         }
         for operation in &history.operations {
-            let Some(ReserveCall { queues, leases }) = operation.reserve_call() else {
+            let Some((queues, leases)) = operation.reserve() else {
                 continue;
             };
             for queue in queues {
@@ -70,7 +70,8 @@ impl UnobservedReservations {
                 of_queue.min = of_queue.min.min(*leases.start());
                 of_queue.max = of_queue.max.max(*leases.end());
             }
-            let may_have_left = !history.proves_lateness() && operation.found_no_job();
+            let found_no_job = operation.delivered().is_some_and(<[_]>::is_empty);
+            let may_have_left = !history.proves_lateness() && found_no_job;
             let until = match (operation.outcome.is_unknown(), may_have_left) {
                 (true, _) => carried_out_by(operation),
                 (false, true) => operation.span.to + history.bound,

@@ -1,12 +1,8 @@
 //! The verdict on a run.
 
-mod native_counts;
-
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-pub use native_counts::NativeCounts;
 
 use crate::history::{Span, UnixMicros};
 
@@ -112,22 +108,16 @@ pub struct Lateness {
 /// Figures of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct JobCounts {
-    /// Jobs whose publish was acknowledged.
+    /// Versions that were stored, as answers show.
     pub published: usize,
-    /// Jobs of which it is unknown whether they were stored.
+    /// Versions of which it is unknown whether they were stored.
     pub open: usize,
     /// Jobs that were delivered at least once.
     pub delivered: usize,
     /// Deliveries.
     pub deliveries: usize,
-    /// Jobs that a client ended, or may have ended.
-    pub ended: usize,
-    /// Jobs that died.
-    pub dead: usize,
-    /// Acknowledged jobs that were lost while the configuration of Redis allowed it.
+    /// Acknowledged versions that were lost while the configuration of Redis allowed it.
     pub lost_with_redis: usize,
-    /// Figures of the queues of native clients; their jobs and deliveries are also in the others.
-    pub native: NativeCounts,
 }
 
 /// The verdict on a run.

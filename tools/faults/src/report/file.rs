@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run_report::RunReport;
 use crate::audit::Audits;
-use crate::history::{Episode, History, Operation, Span, TokenLimit, UnixMicros};
+use crate::history::{Episode, History, Operation};
 use crate::oracle::{Finding, judge};
 use crate::plan::Plan;
 
@@ -17,16 +17,9 @@ use crate::plan::Plan;
 enum JsonLine {
     Run {
         plan: Box<Plan>,
-        began: UnixMicros,
-        bound: u64,
-        #[serde(default)]
-        busy: Vec<Span>,
-        laned: Vec<u16>,
-        #[serde(default)]
-        native: Vec<u16>,
-        limits: Vec<TokenLimit>,
-        ended: UnixMicros,
         audits: Audits,
+        /// Without operations and episodes, which have lines of their own.
+        history: History,
     },
     Episode(Episode),
     Operation(Operation),
@@ -38,14 +31,8 @@ pub(super) fn write(report: &RunReport, path: &Path) -> io::Result<()> {
     let history = &report.history;
     let run = JsonLine::Run {
         plan: Box::new(report.plan.clone()),
-        began: report.history.began,
-        bound: history.bound,
-        busy: history.busy.clone(),
-        laned: history.laned.clone(),
-        native: history.native.clone(),
-        limits: history.limits.clone(),
-        ended: history.ended,
         audits: report.audits,
+        history: history.clone(),
     };
     let episodes = history.episodes.iter().cloned().map(JsonLine::Episode);
     let operations = history.operations.iter().cloned().map(JsonLine::Operation);
@@ -77,20 +64,10 @@ pub fn read(path: &Path) -> io::Result<RunReport> {
         match serde_json::from_str(&line?)? {
             JsonLine::Run {
                 plan,
-                began,
-                bound,
-                busy,
-                laned,
-                native,
-                limits,
-                ended,
                 audits,
+                history: begun,
             } => {
-                (history.began, history.ended) = (began, ended);
-                (history.bound, history.busy) = (bound, busy);
-                (history.laned, history.limits) = (laned, limits);
-                history.native = native;
-                history.is_replicated = plan.is_durable();
+                history = begun;
                 head = Some((*plan, audits));
             }
             JsonLine::Episode(episode) => history.episodes.push(episode),

@@ -1,7 +1,9 @@
 //! The results of a run.
 
+use std::collections::BTreeMap;
+
 use crate::audit::Audits;
-use crate::history::{ClientRequest, Episode, History, RequestOutcome, Span, UnixMicros};
+use crate::history::{ClientRequest, Episode, History, RequestOutcome, Span, UnixMicros, Wire};
 use crate::oracle::{Lateness, Verdict};
 use crate::plan::Plan;
 
@@ -56,6 +58,24 @@ impl RunReport {
             gap
         });
         gaps.max().unwrap_or_default()
+    }
+
+    /// Returns how many requests of a wire were carried out and did something, by their names.
+    #[must_use]
+    pub fn carried_out(&self, wire: Wire) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for operation in self.history.operations.iter().filter(|it| it.wire == wire) {
+            let outcome = &operation.outcome;
+            let found_nothing = match outcome {
+                RequestOutcome::Delivered(jobs) => jobs.is_empty(),
+                RequestOutcome::NotFound | RequestOutcome::Conflict => true,
+                _ => false,
+            };
+            if !found_nothing && !outcome.is_unknown() && !outcome.is_refused() {
+                *counts.entry(operation.request.verb()).or_default() += 1;
+            }
+        }
+        counts
     }
 
     /// Returns when successful publishes were answered, in order.

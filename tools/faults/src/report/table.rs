@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::run_report::RunReport;
-use crate::history::{RequestOutcome, UnixMicros};
+use crate::history::{RequestOutcome, UnixMicros, Wire};
 
 const SHOWN: usize = 20;
 
@@ -62,7 +62,8 @@ fn head(report: &RunReport) -> String {
     let lateness = Percentiles::new(report.verdict.lateness.iter().map(|it| it.late).collect());
     format!(
         "seed {}: {}, {} apis, {} pumps, {} s\n  \
-         {} jobs published, {} perhaps, {} delivered, {} deliveries, {} ended by clients, {} died, {} lost with redis\n  \
+         {} jobs published, {} perhaps, {} delivered, {} deliveries, {} lost with redis\n  \
+         lmstfy: {}\n  \
          native: {}\n  \
          {} requests: {failed} failed, {open} without an answer, {not_sent} refused or not sent\n  \
          lateness: {lateness}, bound {}, machine busy for {} s; longest time without a publish {}\n  \
@@ -76,10 +77,9 @@ fn head(report: &RunReport) -> String {
         counts.open,
         counts.delivered,
         counts.deliveries,
-        counts.ended,
-        counts.dead,
         counts.lost_with_redis,
-        counts.native,
+        carried_out(report, Wire::Lmstfy),
+        carried_out(report, Wire::Native),
         report.history.operations.len(),
         ms(report.history.bound),
         seconds(
@@ -94,6 +94,14 @@ fn head(report: &RunReport) -> String {
         report.audits.done,
         report.audits.failed,
     )
+}
+
+fn carried_out(report: &RunReport, wire: Wire) -> String {
+    let counts = report.carried_out(wire).into_iter();
+    let counts: Vec<String> = counts
+        .map(|(verb, count)| format!("{count} {verb}"))
+        .collect();
+    counts.join(", ")
 }
 
 struct Percentiles(Vec<u64>);

@@ -13,7 +13,8 @@ use tidegate_testkit::{DaemonProgram, QueueClient};
 
 use crate::deployment::LEASE_MS;
 use crate::plan::Plan;
-use crate::traffic::{Endpoints, LIMIT, RunTokens, queue_name, steady_queues};
+use crate::traffic::{Endpoints, LIMIT, RunTokens, steady_queues};
+use crate::wire::queue_name;
 use daemon::DaemonSpec;
 pub(crate) use daemon::DaemonUnderTest;
 pub(crate) use redis_backend::{AUDITOR, RedisBackend, RedisServers};

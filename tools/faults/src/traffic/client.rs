@@ -3,33 +3,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_testkit::queue::{PublishBuilder, RequestError};
-use tidegate_testkit::{Answer, QueueClient};
+use tidegate_core::v1::consume::Outcome;
+use tidegate_testkit::QueueClient;
 
-use super::answers::{dead_letter, deleted, delivered, peeked, published, respawned};
-use super::payload::{attributes, body};
-use super::shared::{ClientState, queue_name};
-use crate::history::{ClientRequest, HUNG_UP, JobParameters, RequestOutcome};
+use super::shared::ClientState;
+use crate::history::{
+    ClientRequest, Delivery, HUNG_UP, HeldJob, JobAddress, PublishMode, RequestOutcome,
+    SettleAction, VersionSpec, Wire,
+};
 use crate::recorder::RequestSource;
+use crate::wire::{http_request, outcome};
 
-/// Longest wait for an answer, in addition to the timeout of a long poll.
-pub(super) const PATIENCE: Duration = Duration::from_secs(8);
+/// Longest wait for an answer, in addition to the wait that a request asks for.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// Pause after a failure, so that a server that fails immediately is not flooded with requests.
 const PAUSE: Duration = Duration::from_millis(40);
-const S: u64 = 1_000_000;
 
 /// One client.
 #[derive(Debug)]
 pub(crate) struct FaultClient {
     endpoints: Vec<QueueClient>,
     endpoint: usize,
-    sender: RequestSource,
+    source: RequestSource,
     timeout: Duration,
     pub(super) shared: Arc<ClientState>,
 }
 
 impl FaultClient {
-    /// Creates a client. `number` selects the API that it uses first.
+    /// Creates a client of the lmstfy wire. `number` selects the API that it uses first.
     pub(crate) fn new(doors: &[QueueClient], number: usize, shared: Arc<ClientState>) -> Self {
         Self {
             endpoints: doors
@@ -37,7 +38,7 @@ impl FaultClient {
                 .map(QueueClient::with_separate_connections)
                 .collect(),
             endpoint: number % doors.len(),
-            sender: RequestSource::default(),
+            source: RequestSource::default(),
             timeout: PATIENCE,
             shared,
         }
@@ -57,216 +58,130 @@ impl FaultClient {
     }
 
     /// Marks this client as connected without a proxy.
-    pub(super) fn without_proxy(mut self) -> Self {
-        self.sender.is_direct = true;
+    pub(super) const fn without_proxy(mut self) -> Self {
+        self.source.is_direct = true;
         self
     }
 
     /// Uses this token from now on. `number` identifies it in the history.
     pub(super) fn use_token(&mut self, number: u16, token: &str) {
-        if self.sender.token != number {
-            let with_token = |door: &QueueClient| door.with_token(token);
-            self.endpoints = self.endpoints.iter().map(with_token).collect();
-            self.sender.token = number;
+        if self.source.token != number {
+            self.use_credential(token);
+            self.source.token = number;
         }
     }
 
-    /// Uses this API key.
+    /// Uses the native API with this key.
     pub(super) fn with_api_key(mut self, api_key: &str) -> Self {
-        let with_key = |door: &QueueClient| door.with_token(api_key);
-        self.endpoints = self.endpoints.iter().map(with_key).collect();
+        self.use_credential(api_key);
+        self.source.wire = Wire::Native;
         self
     }
 
-    /// Publishes jobs with the same delay, time to live and tries.
-    pub(crate) async fn publish(&mut self, queue: u16, jobs: Vec<JobParameters>) -> RequestOutcome {
-        let at = self.at(queue);
-        let request = ClientRequest::Publish {
-            queue,
-            jobs: jobs.clone(),
-        };
-        let doing = async {
-            match jobs.as_slice() {
-                [one] => on_terms(at.publish(body(one)), one).send().await,
-                many => {
-                    let texts = many.iter().map(|job| String::from_utf8(body(job)));
-                    let texts: Result<Vec<String>, _> = texts.collect();
-                    let bodies = texts.expect("the bodies of a bulk publish are text");
-                    let bulk = at.publish_bulk(&bodies).delay_s(many[0].delay / S);
-                    let bulk = bulk.ttl_s(many[0].ttl / S).tries(many[0].tries);
-                    bulk.send().await
-                }
-            }
-        };
-        self.send(request, self.timeout, doing, published).await
+    fn use_credential(&mut self, credential: &str) {
+        let with_token = |door: &QueueClient| door.with_token(credential);
+        self.endpoints = self.endpoints.iter().map(with_token).collect();
     }
 
-    /// Replaces the job with this id by another one.
-    pub(super) async fn republish(
+    /// Publishes versions. On the lmstfy wire they have the same delay, time to live and tries.
+    pub(super) async fn publish(
         &mut self,
         queue: u16,
-        id: &str,
-        replaced: u64,
-        job: JobParameters,
+        versions: Vec<VersionSpec>,
     ) -> RequestOutcome {
-        let doing = on_terms(self.at(queue).republish(id, body(&job)), &job);
-        let request = ClientRequest::Republish {
-            queue,
-            replaced,
-            job,
+        let mode = match versions.len() {
+            1 => PublishMode::Single,
+            _ => PublishMode::Batch,
         };
-        self.send(request, self.timeout, doing.send(), published)
-            .await
+        let replaced = None;
+        self.send(ClientRequest::Publish {
+            queue,
+            mode,
+            versions,
+            replaced,
+        })
+        .await
     }
 
-    /// Consumes from these queues. Hangs up after `hang_up`, if given.
-    pub(crate) async fn consume(
+    /// Reserves jobs. Waits for them for `wait`; hangs up after `hang_up`, if given.
+    pub(super) async fn reserve(
         &mut self,
         queues: &[u16],
-        ttr_s: u64,
-        count: u64,
-        timeout_s: u64,
+        lease: Option<u64>,
+        max_jobs: u64,
+        wait: Duration,
         hang_up: Option<Duration>,
-    ) -> RequestOutcome {
-        let names: Vec<String> = queues.iter().map(|queue| queue_name(*queue)).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let consume = self.at(queues[0]).consume_from(&names).ttr_s(ttr_s);
-        let consume = consume.count(count).timeout_s(timeout_s);
-        let request = ClientRequest::Consume {
-            queues: queues.to_vec(),
-            ttr: ttr_s * S,
-            count,
+    ) -> Vec<Delivery> {
+        let queues = queues.to_vec();
+        let request = ClientRequest::Reserve {
+            queues,
+            lease,
+            max_jobs,
         };
-        let limit = hang_up.unwrap_or(PATIENCE + Duration::from_secs(timeout_s));
-        self.send(request, limit, consume.send(), delivered).await
+        let limit = hang_up.unwrap_or(PATIENCE + wait);
+        match self.exchange(request, wait, limit).await {
+            RequestOutcome::Delivered(jobs) => jobs,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Settles deliveries. Repeats a request without a clear answer, up to `repeats` times.
+    pub(super) async fn settle(
+        &mut self,
+        action: SettleAction,
+        jobs: Vec<HeldJob>,
+        repeats: usize,
+    ) -> Vec<Outcome> {
+        for _ in 0..=repeats {
+            let jobs = jobs.clone();
+            if jobs.is_empty() {
+                break;
+            }
+            let request = ClientRequest::Settle { action, jobs };
+            if let RequestOutcome::Settled(results) = self.send(request).await {
+                return results;
+            }
+        }
+        Vec::new()
     }
 
     /// Acks a job. Sends up to 6 requests until one succeeds.
-    pub(crate) async fn ack(&mut self, queue: u16, id: &str, job: u64) -> RequestOutcome {
-        const TRIES: usize = 6;
-        let mut outcome = RequestOutcome::NotSent;
-        for _ in 0..TRIES {
-            outcome = self.delete(queue, id, ClientRequest::Ack { job }).await;
-            if outcome == RequestOutcome::Deleted {
-                break;
-            }
+    pub(super) async fn ack(&mut self, job: Delivery) {
+        const REPEATS: usize = 5;
+        if let Some(held) = job.held() {
+            self.settle(SettleAction::Ack, vec![held], REPEATS).await;
         }
-        outcome
     }
 
-    /// Cancels a job.
-    pub(crate) async fn cancel(&mut self, queue: u16, id: &str, job: u64) -> RequestOutcome {
-        self.delete(queue, id, ClientRequest::Cancel { job }).await
+    /// Sends a request that does not wait.
+    pub(crate) async fn send(&mut self, request: ClientRequest) -> RequestOutcome {
+        self.exchange(request, Duration::ZERO, self.timeout).await
     }
 
-    async fn delete(&mut self, queue: u16, id: &str, request: ClientRequest) -> RequestOutcome {
-        let at = self.at(queue);
-        self.send(request, self.timeout, at.try_ack(id), deleted)
-            .await
-    }
-
-    /// Peeks at a job by its id.
-    pub(super) async fn peek(&mut self, queue: u16, id: &str, job: u64) -> RequestOutcome {
-        let request = ClientRequest::Peek {
-            queue,
-            job: Some(job),
-        };
-        self.raw("GET", queue, &format!("/job/{id}"), request, peeked)
-            .await
-    }
-
-    /// Peeks at the next job of a queue.
-    pub(super) async fn peek_head(&mut self, queue: u16) -> RequestOutcome {
-        let request = ClientRequest::Peek { queue, job: None };
-        self.raw("GET", queue, "/peek", request, peeked).await
-    }
-
-    /// Reads the dead letter of a queue.
-    pub(super) async fn peek_dead(&mut self, queue: u16) -> RequestOutcome {
-        let request = ClientRequest::PeekDead { queue };
-        self.raw("GET", queue, "/deadletter", request, dead_letter)
-            .await
-    }
-
-    /// Deletes the ready jobs of a queue.
-    pub(super) async fn purge_ready(&mut self, queue: u16) -> RequestOutcome {
-        let request = ClientRequest::PurgeReady { queue };
-        self.raw("DELETE", queue, "", request, deleted).await
-    }
-
-    /// Deletes up to `limit` of the oldest dead jobs of a queue.
-    pub(super) async fn purge_dead(&mut self, queue: u16, limit: u64) -> RequestOutcome {
-        let request = ClientRequest::PurgeDead { queue, limit };
-        let rest = format!("/deadletter?limit={limit}");
-        self.raw("DELETE", queue, &rest, request, deleted).await
-    }
-
-    /// Respawns up to `limit` of the oldest dead jobs of a queue.
-    pub(crate) async fn respawn(&mut self, queue: u16, limit: u64) -> RequestOutcome {
-        let request = ClientRequest::Respawn { queue, limit };
-        let rest = format!("/deadletter?limit={limit}&ttl=0");
-        self.raw("PUT", queue, &rest, request, respawned).await
-    }
-
-    /// Sends a request without a body. `rest` follows the name of the queue in its path.
-    async fn raw(
-        &mut self,
-        method: &str,
-        queue: u16,
-        rest: &str,
-        request: ClientRequest,
-        read: fn(&Answer) -> RequestOutcome,
-    ) -> RequestOutcome {
-        let at = self.at(queue);
-        let path = format!("{}{rest}", at.path());
-        self.send(request, self.timeout, at.try_raw(method, &path), read)
-            .await
-    }
-
-    /// Returns the client of a queue at the API that is used now.
-    pub(super) fn at(&self, queue: u16) -> QueueClient {
-        self.endpoints[self.endpoint].sibling(&queue_name(queue))
-    }
-
-    async fn send(
+    /// Sends a request and records it. A publisher waits for as long as its versions say.
+    async fn exchange(
         &mut self,
         request: ClientRequest,
+        wait: Duration,
         limit: Duration,
-        doing: impl Future<Output = Result<Answer, RequestError>>,
-        read: impl Fn(&Answer) -> RequestOutcome,
     ) -> RequestOutcome {
-        let read = |answer: &Answer| match answer.status {
-            200..=299 | 404 => read(answer),
-            status @ (400..=499 | 503) => RequestOutcome::Refused(status),
-            status => RequestOutcome::Failed(status),
-        };
-        self.exchange(request, limit, doing, read).await
-    }
-
-    /// Sends a request and records it. `read` reads answers with any status.
-    pub(super) async fn exchange(
-        &mut self,
-        request: ClientRequest,
-        limit: Duration,
-        doing: impl Future<Output = Result<Answer, RequestError>>,
-        read: impl Fn(&Answer) -> RequestOutcome,
-    ) -> RequestOutcome {
-        let shared = Arc::clone(&self.shared);
+        let wire = self.source.wire;
+        let endpoint = &self.endpoints[self.endpoint];
+        let http = http_request(wire, &request, wait);
+        let http = http.sent_to(wire, endpoint.namespace(), endpoint.token());
+        let limit = limit + awaited(&request);
         let doing = async {
-            match tokio::time::timeout(limit, doing).await {
+            let sending = endpoint.try_send(http.method, &http.path, &http.headers, http.body);
+            match tokio::time::timeout(limit, sending).await {
                 Err(_) => RequestOutcome::Unknown(HUNG_UP.to_owned()),
                 Ok(Err(error)) if error.is_connect() => RequestOutcome::NotSent,
                 Ok(Err(error)) => RequestOutcome::Unknown(root_cause(&error)),
-                Ok(Ok(answer)) => read(&answer),
+                Ok(Ok(answer)) => outcome(wire, &request, &answer),
             }
         };
-        let outcome = shared.recorder.record(self.sender, request, doing).await;
-        if outcome.is_unknown()
-            || matches!(
-                outcome,
-                RequestOutcome::NotSent | RequestOutcome::Refused(_)
-            )
-        {
+        let recorder = &self.shared.recorder;
+        let outcome = recorder.record(self.source, &request, doing).await;
+        if outcome.is_unknown() || outcome.is_refused() {
             self.use_next_endpoint().await;
         }
         outcome
@@ -278,19 +193,18 @@ impl FaultClient {
     }
 }
 
-/// Adds the parameters of a job to a publish request.
-fn on_terms(publish: PublishBuilder, job: &JobParameters) -> PublishBuilder {
-    let publish = publish.delay_s(job.delay / S).ttl_s(job.ttl / S);
-    let publish = publish.tries(job.tries);
-    if job.attributes == 0 {
-        return publish;
-    }
-    let publish = publish.header("Enable-Job-Version", "yes");
-    attributes(job)
-        .iter()
-        .fold(publish, |publish, (name, value)| {
-            publish.header(&format!("Job-Attr-{name}"), value)
-        })
+/// Returns an address by id.
+pub(super) fn by_id(id: &str) -> JobAddress {
+    JobAddress::Id(id.to_owned())
+}
+
+/// Returns how long a publisher waits for the end of its job.
+fn awaited(request: &ClientRequest) -> Duration {
+    let wait = match request {
+        ClientRequest::Publish { versions, .. } => versions.iter().map(|it| it.wait).max(),
+        _ => None,
+    };
+    Duration::from_micros(wait.unwrap_or_default())
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

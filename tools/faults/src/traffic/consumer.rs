@@ -8,7 +8,9 @@ use rand::rngs::StdRng;
 
 use super::client::FaultClient;
 use super::shared::{GUEST_QUEUE, LIMITED_QUEUE, QUEUES, ROUGH};
-use crate::history::{JobInAnswer, RequestOutcome};
+use crate::history::Delivery;
+
+const S: u64 = 1_000_000;
 
 /// Behavior of a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,12 +83,13 @@ impl RunConsumer {
                 true => 1,
                 false => self.random.random_range(self.habit.timeouts_s()),
             };
+            let timeout = Duration::from_secs(timeout_s);
             let hang_up = self.draw_hang_up();
-            let consuming = self
-                .client
-                .consume(&self.queues, ttr_s, count, timeout_s, hang_up);
-            if let RequestOutcome::Delivered(jobs) = consuming.await {
-                self.process(jobs, ttr_s).await;
+            let reserving =
+                self.client
+                    .reserve(&self.queues, Some(ttr_s * S), count, timeout, hang_up);
+            for job in reserving.await {
+                self.process(job, ttr_s).await;
             }
         }
     }
@@ -98,26 +101,21 @@ impl RunConsumer {
         is_hanging_up.then(|| Duration::from_micros(self.random.random_range(200..1_500_000)))
     }
 
-    async fn process(&mut self, jobs: Vec<JobInAnswer>, ttr_s: u64) {
-        for job in jobs {
-            let Some(number) = job.number else {
-                continue;
-            };
-            let fate = match self.client.shared.is_careful() {
-                true => 99,
-                false => self.random.random_range(0..100),
-            };
-            match fate {
-                // Never acked, as after a crash.
-                0..12 => {}
-                // Acked after the lease has expired.
-                12..14 => {
-                    let over = Duration::from_millis(self.random.random_range(0..800));
-                    tokio::time::sleep(Duration::from_secs(ttr_s) + over).await;
-                    self.client.ack(job.queue, &job.id, number).await;
-                }
-                _ => drop(self.client.ack(job.queue, &job.id, number).await),
+    async fn process(&mut self, job: Delivery, ttr_s: u64) {
+        let fate = match self.client.shared.is_careful() {
+            true => 99,
+            false => self.random.random_range(0..100),
+        };
+        match fate {
+            // Never acked, as after a crash.
+            0..12 => {}
+            // Acked after the lease has expired.
+            12..14 => {
+                let over = Duration::from_millis(self.random.random_range(0..800));
+                tokio::time::sleep(Duration::from_secs(ttr_s) + over).await;
+                self.client.ack(job).await;
             }
+            _ => self.client.ack(job).await,
         }
     }
 }

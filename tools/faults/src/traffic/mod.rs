@@ -4,8 +4,7 @@
 //! |---|---|
 //! | [`producer`] | publishes, cancels, republishes; some give up after 1 s and publish the same again as another job |
 //! | [`consumer`] | consumes and acks; sometimes does not ack, is slow, or hangs up |
-//! | [`native`] | clients of the native API, and of the lmstfy wire on the same queues |
-//! | [`large_jobs`] | publishes many delayed jobs, so that one bucket is large |
+//! | [`native`] | clients of the native API; producers and consumers of the lmstfy wire use two of their queues |
 //! | [`operator`] | respawns, purges and peeks |
 //! | [`ordered`] | publishes some jobs to a private queue, then consumes them |
 //! | [`producer`], [`consumer`] of the direct queue | the same, without a proxy between them and the APIs |
@@ -14,15 +13,12 @@
 //! Most queues have consumers that poll continuously, so that the lateness of their jobs can be judged. The consumers
 //! of a few queues hang up at any time; it is unknown whether such a poll reserved a job.
 
-mod answers;
 mod client;
 mod consumer;
 mod draw;
-mod large_jobs;
 mod native;
 mod operator;
 mod ordered;
-mod payload;
 mod producer;
 mod shared;
 mod short_lived;
@@ -39,15 +35,12 @@ use tokio::task::JoinHandle;
 use crate::plan::Plan;
 pub(crate) use client::FaultClient;
 use consumer::{ConsumerBehavior, RunConsumer};
-use large_jobs::LargeJobProducer;
-use native::{Editor, LeaseHabit, LmstfyProducer, NativeFaultClient, NativeProducer, NativeWorker};
+use native::{Editor, LeaseHabit, NativeProducer, NativeWorker};
 use operator::Operator;
 use ordered::OrderedClient;
-use producer::Producer;
-pub(crate) use shared::{
-    ClientState, LANED, LIMIT, LIMITED_QUEUE, NATIVE_QUEUES, all_queues, queue_name, steady_queues,
-};
-use shared::{DIRECT_QUEUE, MIXED_QUEUES, QUEUES};
+use producer::{Producer, ProducerHabit};
+pub(crate) use shared::{ClientState, LANED, LIMIT, LIMITED_QUEUE, all_queues, steady_queues};
+use shared::{DIRECT_QUEUE, LARGE_QUEUE, MIXED_QUEUES, QUEUES};
 use short_lived::ShortLivedQueues;
 
 const GUESTS: usize = 4;
@@ -107,22 +100,23 @@ impl Traffic {
             number: 0,
         };
         let (mut producers, mut consumers) = (Vec::new(), Vec::new());
-        let queues: Vec<u16> = (0..QUEUES).collect();
+        let any = ProducerHabit::Any;
         for number in 0..plan.producers {
             let (client, random) = load_clients.next();
             let client = match number % 3 {
                 2 => client.with_timeout(IMPATIENCE),
                 _ => client,
             };
-            let producer = Producer::new(client, random, &queues);
+            let producer = Producer::new(client, random, any, (0..QUEUES).collect());
             producers.push(tokio::spawn(producer.run()));
         }
         let (mut client, random) = load_clients.next();
         client.use_token(LIMIT.token, &tokens.limited);
-        let limited = Producer::new(client, random, &[LIMITED_QUEUE]);
+        let limited = Producer::new(client, random, any, vec![LIMITED_QUEUE]);
         producers.push(tokio::spawn(limited.run()));
         let (client, random) = load_clients.next();
-        producers.push(tokio::spawn(LargeJobProducer::new(client, random).run()));
+        let ballast = Producer::new(client, random, ProducerHabit::Ballast, vec![LARGE_QUEUE]);
+        producers.push(tokio::spawn(ballast.run()));
         let (client, random) = load_clients.next();
         producers.push(tokio::spawn(Operator::new(client, random).run()));
         let (client, random) = load_clients.next();
@@ -146,29 +140,32 @@ impl Traffic {
             let guest = RunConsumer::new(client, random, ConsumerBehavior::Guest);
             consumers.push(tokio::spawn(guest.run()));
         }
-        load_clients.doors = &doors.direct;
-        for _ in &doors.direct {
-            let (client, random) = load_clients.next();
-            let producer = Producer::new(client.without_proxy(), random, &[DIRECT_QUEUE]);
-            producers.push(tokio::spawn(producer.run()));
-            for _ in 0..DIRECT_CONSUMERS {
-                let (client, random) = load_clients.next();
-                let consumer = RunConsumer::new(
-                    client.without_proxy(),
-                    random,
-                    ConsumerBehavior::Of(DIRECT_QUEUE),
-                );
-                consumers.push(tokio::spawn(consumer.run()));
-            }
-        }
-        load_clients.doors = &doors.proxied;
         let mut all = Self {
             shared,
             producers,
             consumers,
         };
+        load_clients.doors = &doors.direct;
+        all.start_direct(&mut load_clients);
+        load_clients.doors = &doors.proxied;
         all.start_native(&mut load_clients, &tokens.api_key);
         all
+    }
+
+    /// Starts clients that use a separate queue, without a proxy.
+    fn start_direct(&mut self, load_clients: &mut ClientFactory<'_>) {
+        for _ in load_clients.doors {
+            let (client, random) = load_clients.next();
+            let (client, queues) = (client.without_proxy(), vec![DIRECT_QUEUE]);
+            let producer = Producer::new(client, random, ProducerHabit::Any, queues);
+            self.producers.push(tokio::spawn(producer.run()));
+            for _ in 0..DIRECT_CONSUMERS {
+                let (client, random) = load_clients.next();
+                let habit = ConsumerBehavior::Of(DIRECT_QUEUE);
+                let consumer = RunConsumer::new(client.without_proxy(), random, habit);
+                self.consumers.push(tokio::spawn(consumer.run()));
+            }
+        }
     }
 
     /// Starts the native clients, and those of the lmstfy wire on the same queues.
@@ -183,8 +180,9 @@ impl Traffic {
         let editor = Editor::new(client, lmstfy, random);
         self.producers.push(tokio::spawn(editor.run()));
         let (client, random) = load_clients.next();
-        let lmstfy = LmstfyProducer::new(client, random);
-        self.producers.push(tokio::spawn(lmstfy.run()));
+        let habit = ProducerHabit::Crossing;
+        let crossing = Producer::new(client, random, habit, MIXED_QUEUES.collect());
+        self.producers.push(tokio::spawn(crossing.run()));
         for habit in WORKERS {
             let (client, random) = load_clients.next_native(api_key);
             let worker = NativeWorker::new(client, random, habit);
@@ -234,9 +232,9 @@ struct ClientFactory<'a> {
 
 impl ClientFactory<'_> {
     /// The next client, with an API key.
-    fn next_native(&mut self, api_key: &str) -> (NativeFaultClient, StdRng) {
+    fn next_native(&mut self, api_key: &str) -> (FaultClient, StdRng) {
         let (client, random) = self.next();
-        (NativeFaultClient::new(client.with_api_key(api_key)), random)
+        (client.with_api_key(api_key), random)
     }
 
     fn next(&mut self) -> (FaultClient, StdRng) {

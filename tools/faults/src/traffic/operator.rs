@@ -6,10 +6,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::task::JoinHandle;
 
-use super::client::FaultClient;
+use super::client::{FaultClient, by_id};
 use super::draw;
-use super::shared::{PURGED, QUEUES, RecentJob, locked};
-use crate::history::JobParameters;
+use super::shared::{PURGED, QUEUES};
+use crate::history::{ClientRequest, VersionSpec};
 
 /// The mean pause between two requests.
 const PAUSE_MS: u64 = 200;
@@ -18,6 +18,7 @@ const PURGE_MAX: u64 = 5;
 /// Jobs published right before a purge of ready jobs, so that consumers have not reserved all of
 /// them.
 const BURST: u64 = 24;
+const BURST_BYTES: usize = 100;
 
 /// One operator.
 pub(super) struct Operator {
@@ -33,21 +34,8 @@ impl Operator {
     /// Sends requests until publishing ends. Starts no consumers.
     pub(super) async fn run(mut self) -> Vec<JoinHandle<()>> {
         while !self.client.shared.is_publishing_over() {
-            let queue = self.random.random_range(0..QUEUES);
-            match self.random.random_range(0..100) {
-                0..30 => {
-                    let limit = self.random.random_range(1..=RESPAWN_MAX);
-                    self.client.respawn(queue, limit).await;
-                }
-                30..60 => self.peek_recent().await,
-                60..75 => drop(self.client.peek_head(queue).await),
-                75..85 => drop(self.client.peek_dead(queue).await),
-                85..93 => self.purge_ready().await,
-                _ => {
-                    let queue = PURGED[self.random.random_range(0..PURGED.len())];
-                    let limit = self.random.random_range(1..=PURGE_MAX);
-                    self.client.purge_dead(queue, limit).await;
-                }
+            if let Some(request) = self.draw().await {
+                self.client.send(request).await;
             }
             let pause = Duration::from_millis(self.random.random_range(0..2 * PAUSE_MS));
             tokio::time::sleep(pause).await;
@@ -55,34 +43,42 @@ impl Operator {
         Vec::new()
     }
 
-    async fn peek_recent(&mut self) {
-        let recent = {
-            let all = locked(&self.client.shared.recent);
-            match all.len() {
-                0 => return,
-                length => all[self.random.random_range(0..length)].clone(),
+    async fn draw(&mut self) -> Option<ClientRequest> {
+        let queue = self.random.random_range(0..QUEUES);
+        let purged = PURGED[self.random.random_range(0..PURGED.len())];
+        Some(match self.random.random_range(0..100) {
+            0..30 => ClientRequest::Respawn {
+                queue,
+                limit: self.random.random_range(1..=RESPAWN_MAX),
+            },
+            30..60 => {
+                let recent = self.client.shared.recent(&mut self.random)?;
+                ClientRequest::Show {
+                    queue: recent.queue,
+                    job: by_id(&recent.id),
+                }
             }
-        };
-        let RecentJob { queue, id, number } = recent;
-        self.client.peek(queue, &id, number).await;
+            60..75 => ClientRequest::PeekReady { queue },
+            75..85 => ClientRequest::PeekDead { queue },
+            85..93 => {
+                self.publish_burst(purged).await;
+                ClientRequest::PurgeReady { queue: purged }
+            }
+            _ => ClientRequest::PurgeDead {
+                queue: purged,
+                limit: self.random.random_range(1..=PURGE_MAX),
+            },
+        })
     }
 
-    async fn purge_ready(&mut self) {
-        let queue = PURGED[self.random.random_range(0..PURGED.len())];
-        let first = JobParameters {
+    async fn publish_burst(&mut self, queue: u16) {
+        let first = VersionSpec {
             delay: 0,
-            is_binary: false,
-            attributes: 0,
-            ..draw::job(&mut self.random, &self.client.shared)
+            ..draw::version(&mut self.random, &self.client.shared)
         };
         let shared = &self.client.shared;
-        let jobs = (0..BURST).map(|_| JobParameters {
-            number: shared.next_number(),
-            bytes: 100,
-            ..first
-        });
-        let jobs = jobs.collect();
-        self.client.publish(queue, jobs).await;
-        self.client.purge_ready(queue).await;
+        let versions = (0..BURST).map(|_| draw::plain_like(&first, BURST_BYTES, shared));
+        let versions = versions.collect();
+        self.client.publish(queue, versions).await;
     }
 }

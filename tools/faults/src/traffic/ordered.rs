@@ -10,13 +10,13 @@ use tokio::task::JoinHandle;
 use super::client::FaultClient;
 use super::consumer::{ConsumerBehavior, RunConsumer};
 use super::shared::ORDERED_QUEUE;
-use crate::history::{JobParameters, RequestOutcome};
+use crate::history::{RequestOutcome, VersionSpec};
 
 const BURST_MAX: usize = 8;
 const BYTES: usize = 100;
 const TRIES: u64 = 3;
-const TTR_S: u64 = 3;
-const TIMEOUT_S: u64 = 1;
+const TTR: u64 = 3_000_000;
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// The mean pause between two bursts.
 const PAUSE_MS: u64 = 400;
 
@@ -48,13 +48,13 @@ impl OrderedClient {
     async fn publish(&mut self) -> usize {
         let mut published = 0;
         for _ in 0..self.random.random_range(2..=BURST_MAX) {
-            let job = JobParameters {
+            let version = VersionSpec {
                 number: self.client.shared.next_number(),
                 bytes: BYTES,
                 tries: TRIES,
-                ..JobParameters::default()
+                ..VersionSpec::default()
             };
-            let outcome = self.client.publish(ORDERED_QUEUE, vec![job]).await;
+            let outcome = self.client.publish(ORDERED_QUEUE, vec![version]).await;
             published += usize::from(matches!(outcome, RequestOutcome::Published(_)));
         }
         published
@@ -64,16 +64,11 @@ impl OrderedClient {
     async fn consume(&mut self, jobs: usize) {
         let queues = [ORDERED_QUEUE];
         for _ in 0..jobs {
-            let consuming = self.client.consume(&queues, TTR_S, 1, TIMEOUT_S, None);
-            let RequestOutcome::Delivered(delivered) = consuming.await else {
+            let reserving = self.client.reserve(&queues, Some(TTR), 1, TIMEOUT, None);
+            let Some(job) = reserving.await.pop() else {
                 return;
             };
-            let Some(job) = delivered.first() else {
-                return;
-            };
-            if let Some(number) = job.number {
-                self.client.ack(ORDERED_QUEUE, &job.id, number).await;
-            }
+            self.client.ack(job).await;
         }
     }
 }

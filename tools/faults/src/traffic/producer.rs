@@ -1,34 +1,63 @@
-//! A client that publishes jobs, and cancels or replaces some of them.
+//! A client of the lmstfy wire that publishes jobs, and cancels or replaces some of them.
 
 use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
+use tidegate_core::IfRunning;
 use tokio::task::JoinHandle;
 
-use super::client::FaultClient;
+use super::client::{FaultClient, by_id};
 use super::draw;
 use super::shared::RecentJob;
-use crate::history::{JobParameters, RequestOutcome};
+use crate::history::{ClientRequest, PublishMode, RequestOutcome, VersionSpec};
 
-/// The mean pause between two requests of a producer.
-const PAUSE_MS: u64 = 120;
 /// How often a client publishes the same again, as another job, if it got no clear answer.
 const RETRIES: usize = 3;
+
+/// What a producer publishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProducerHabit {
+    /// Any jobs. It cancels and replaces some.
+    Any,
+    /// Jobs that do not expire, to queues of native clients.
+    Crossing,
+    /// Many delayed jobs for one queue, whose bucket is large: an audit reads one of more than 16 chunks in parts, while
+    /// its jobs change.
+    Ballast,
+}
+
+impl ProducerHabit {
+    /// The mean pause between two requests.
+    const fn pause_ms(self) -> u64 {
+        match self {
+            Self::Any => 120,
+            Self::Crossing => 300,
+            Self::Ballast => 1000,
+        }
+    }
+}
 
 /// One producer.
 pub(super) struct Producer {
     client: FaultClient,
     random: StdRng,
+    habit: ProducerHabit,
     queues: Vec<u16>,
 }
 
 impl Producer {
-    pub(super) fn new(client: FaultClient, random: StdRng, queues: &[u16]) -> Self {
+    pub(super) const fn new(
+        client: FaultClient,
+        random: StdRng,
+        habit: ProducerHabit,
+        queues: Vec<u16>,
+    ) -> Self {
         Self {
             client,
             random,
-            queues: queues.to_vec(),
+            habit,
+            queues,
         }
     }
 
@@ -36,26 +65,32 @@ impl Producer {
     pub(super) async fn run(mut self) -> Vec<JoinHandle<()>> {
         while !self.client.shared.is_publishing_over() {
             let queue = self.queues[self.random.random_range(0..self.queues.len())];
-            let jobs = draw::jobs(&mut self.random, &self.client.shared);
-            self.publish(queue, jobs).await;
-            let pause = Duration::from_millis(self.random.random_range(0..2 * PAUSE_MS));
-            tokio::time::sleep(pause).await;
+            let (random, shared) = (&mut self.random, &self.client.shared);
+            let versions = match self.habit {
+                ProducerHabit::Any => draw::versions(random, shared),
+                ProducerHabit::Crossing => vec![draw::crossing(random, shared)],
+                ProducerHabit::Ballast => draw::ballast(random, shared),
+            };
+            self.publish(queue, versions).await;
+            let pause_ms = self.random.random_range(0..2 * self.habit.pause_ms());
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         }
         Vec::new()
     }
 
-    async fn publish(&mut self, queue: u16, mut jobs: Vec<JobParameters>) {
+    async fn publish(&mut self, queue: u16, mut versions: Vec<VersionSpec>) {
         for _ in 0..=RETRIES {
-            match self.client.publish(queue, jobs.clone()).await {
-                RequestOutcome::Published(ids) => {
-                    for (id, terms) in ids.iter().zip(&jobs) {
-                        self.follow_up(queue, id, terms).await;
+            match self.client.publish(queue, versions.clone()).await {
+                RequestOutcome::Published(results) if self.habit == ProducerHabit::Any => {
+                    let ids = results.iter().filter_map(|result| result.id());
+                    for id in ids {
+                        self.follow_up(queue, id).await;
                     }
                     return;
                 }
                 outcome if outcome.is_unknown() && !self.client.shared.is_publishing_over() => {
-                    for job in &mut jobs {
-                        job.number = self.client.shared.next_number();
+                    for version in &mut versions {
+                        version.number = self.client.shared.next_number();
                     }
                 }
                 _ => return,
@@ -63,19 +98,29 @@ impl Producer {
         }
     }
 
-    async fn follow_up(&mut self, queue: u16, id: &str, terms: &JobParameters) {
-        match self.random.random_range(0..100) {
-            0..5 => drop(self.client.cancel(queue, id, terms.number).await),
-            5..9 => {
-                let job = draw::job(&mut self.random, &self.client.shared);
-                let replaced = terms.number;
-                self.client.republish(queue, id, replaced, job).await;
-            }
-            _ => self.client.shared.add_recent(RecentJob {
+    async fn follow_up(&mut self, queue: u16, id: &str) {
+        let request = match self.random.random_range(0..100) {
+            0..5 => ClientRequest::Cancel {
                 queue,
-                id: id.to_owned(),
-                number: terms.number,
-            }),
-        }
+                job: by_id(id),
+                running: IfRunning::Revoke,
+            },
+            5..9 => ClientRequest::Publish {
+                queue,
+                mode: PublishMode::Single,
+                versions: vec![draw::version(&mut self.random, &self.client.shared)],
+                replaced: Some(id.to_owned()),
+            },
+            _ => {
+                let id = id.to_owned();
+                let recent = RecentJob {
+                    queue,
+                    id,
+                    key: None,
+                };
+                return self.client.shared.add_recent(recent);
+            }
+        };
+        self.client.send(request).await;
     }
 }

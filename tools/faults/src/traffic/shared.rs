@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rand::RngExt;
+use rand::rngs::StdRng;
+
 use crate::history::TokenLimit;
 use crate::recorder::Recorder;
 
@@ -24,7 +27,7 @@ pub(super) const LARGE_QUEUE: u16 = 6;
 pub(super) const ORDERED_QUEUE: u16 = QUEUES;
 /// The queue of the clients without a proxy.
 pub(super) const DIRECT_QUEUE: u16 = ORDERED_QUEUE + 1;
-/// The queues of native clients; their jobs are judged by other rules.
+/// The queues of native clients.
 pub(crate) const NATIVE_QUEUES: std::ops::RangeInclusive<u16> = DIRECT_QUEUE + 1..=LAST_QUEUE;
 /// Those of them that clients of the lmstfy wire use, too.
 pub(super) const MIXED_QUEUES: std::ops::RangeInclusive<u16> = LAST_QUEUE - 1..=LAST_QUEUE;
@@ -44,16 +47,6 @@ pub(crate) const LIMIT: TokenLimit = TokenLimit {
 /// The number of the first token that is revoked.
 const FIRST_GUEST: u16 = 2;
 
-/// Returns the name of a queue.
-pub(crate) fn queue_name(number: u16) -> String {
-    format!("q{number}")
-}
-
-/// Returns the number of the queue with this name.
-pub(super) fn queue_number(name: &str) -> Option<u16> {
-    name.strip_prefix('q')?.parse().ok()
-}
-
 /// Returns the queues that are used during the whole run, except those of single clients.
 pub(crate) fn steady_queues() -> impl Iterator<Item = u16> + Clone {
     (0..QUEUES).chain(NATIVE_QUEUES)
@@ -69,14 +62,7 @@ pub(crate) fn all_queues() -> impl Iterator<Item = u16> + Clone {
 pub(super) struct RecentJob {
     pub(super) queue: u16,
     pub(super) id: String,
-    pub(super) number: u64,
-}
-
-/// A job that a native client has published.
-#[derive(Debug, Clone)]
-pub(super) struct RecentNativeJob {
-    pub(super) queue: u16,
-    pub(super) id: String,
+    /// The number of its key.
     pub(super) key: Option<u32>,
 }
 
@@ -86,8 +72,8 @@ pub(crate) struct ClientState {
     pub(crate) recorder: Recorder,
     /// The number and text of the guests' current token.
     pub(super) guest: Mutex<(u16, String)>,
-    pub(super) recent: Mutex<Vec<RecentJob>>,
-    pub(super) recent_native: Mutex<VecDeque<RecentNativeJob>>,
+    /// Those of the lmstfy wire, and those of native queues.
+    recent: [Mutex<VecDeque<RecentJob>>; 2],
     pub(super) numbers: AtomicU64,
     pub(super) short_lived: AtomicU16,
     pub(super) publishing_ended: AtomicBool,
@@ -101,8 +87,7 @@ impl ClientState {
         Self {
             recorder: Recorder::default(),
             guest: Mutex::new((FIRST_GUEST, guest.to_owned())),
-            recent: Mutex::default(),
-            recent_native: Mutex::default(),
+            recent: Default::default(),
             numbers: AtomicU64::new(0),
             short_lived: AtomicU16::new(0),
             publishing_ended: AtomicBool::new(false),
@@ -139,20 +124,22 @@ impl ClientState {
 
     pub(super) fn add_recent(&self, recent: RecentJob) {
         const REMEMBERED: usize = 64;
-        let mut all = locked(&self.recent);
-        if all.len() == REMEMBERED {
-            all.remove(0);
-        }
-        all.push(recent);
-    }
-
-    pub(super) fn add_recent_native(&self, recent: RecentNativeJob) {
-        const REMEMBERED: usize = 48;
-        let mut all = locked(&self.recent_native);
+        let is_native = NATIVE_QUEUES.contains(&recent.queue);
+        let mut all = locked(&self.recent[usize::from(is_native)]);
         if all.len() == REMEMBERED {
             all.pop_front();
         }
         all.push_back(recent);
+    }
+
+    /// Draws a recent job of the lmstfy wire.
+    pub(super) fn recent(&self, random: &mut StdRng) -> Option<RecentJob> {
+        drawn_from(&locked(&self.recent[0]), random)
+    }
+
+    /// Draws a recent job of a native queue.
+    pub(super) fn recent_native(&self, random: &mut StdRng) -> Option<RecentJob> {
+        drawn_from(&locked(&self.recent[1]), random)
     }
 
     pub(super) fn next_number(&self) -> u64 {
@@ -172,6 +159,10 @@ impl ClientState {
     }
 }
 
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn drawn_from(recent: &VecDeque<RecentJob>, random: &mut StdRng) -> Option<RecentJob> {
+    (!recent.is_empty()).then(|| recent[random.random_range(0..recent.len())].clone())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

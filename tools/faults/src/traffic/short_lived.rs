@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use super::client::FaultClient;
 use super::consumer::{ConsumerBehavior, RunConsumer};
 use super::draw;
+use crate::history::ClientRequest;
 
 const DEAD_MAX: u64 = 1000;
 
@@ -51,14 +52,17 @@ impl ShortLivedQueues {
 
     async fn use_queue(&mut self, queue: u16) {
         for _ in 0..self.random.random_range(1..6) {
-            let jobs = draw::jobs(&mut self.random, &self.client.shared);
-            self.client.publish(queue, jobs).await;
+            let versions = draw::versions(&mut self.random, &self.client.shared);
+            self.client.publish(queue, versions).await;
             let pause = Duration::from_millis(self.random.random_range(0..800));
             tokio::time::sleep(pause).await;
         }
         if self.random.random_bool(0.5) {
-            self.client.purge_ready(queue).await;
-            self.client.purge_dead(queue, DEAD_MAX).await;
+            self.client.send(ClientRequest::PurgeReady { queue }).await;
+            let limit = DEAD_MAX;
+            self.client
+                .send(ClientRequest::PurgeDead { queue, limit })
+                .await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to the native API with the connections of a queue client.
+//! Requests of any kind with the connections of a queue client.
 
 use reqwest::Method;
 use serde_json::json;
@@ -25,11 +25,11 @@ impl QueueClient {
         Ok(json["secret"].as_str().expect("a secret").to_owned())
     }
 
-    /// Sends a request of the native API with this client's credential. `path` follows the namespace.
+    /// Sends a request with these headers only. `path` is complete.
     ///
     /// # Errors
     /// No answer came.
-    pub async fn try_native(
+    pub async fn try_send(
         &self,
         method: &str,
         path: &str,
@@ -37,8 +37,7 @@ impl QueueClient {
         body: Vec<u8>,
     ) -> Result<Answer, RequestError> {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
-        let url = format!("{}/v1/{}{path}", self.base, self.namespace);
-        let request = self.client.request(method, url).bearer_auth(&self.token);
+        let request = self.client.request(method, format!("{}{path}", self.base));
         let with_header = |request: reqwest::RequestBuilder, (name, value): &(String, String)| {
             request.header(name, value)
         };

@@ -1,45 +1,56 @@
-//! The rules for the history of each job.
+//! The rules.
 
-mod clock;
+mod attempts;
 mod context;
+mod counts;
 mod ends;
-mod late;
+mod failures;
+mod keys;
+mod leases;
+mod order;
+mod repeats;
 mod requests;
+mod results;
+mod retention;
 mod times;
-mod tries;
+mod tokens;
 
-use super::job_history::JobHistory;
+use super::observed::Observed;
 use super::verdict::Verdict;
+use crate::history::History;
 pub(super) use context::RuleContext;
-pub(super) use ends::may_have_ended;
-pub(super) use requests::{peeked, peeked_dead, refused_without_reason};
 
-/// Applies every rule to one job. Returns how often it was respawned, as far as its deliveries show.
-pub(super) fn apply(
-    job_history: &JobHistory<'_>,
+/// Applies every rule.
+pub(super) fn judge(
+    history: &History,
+    observed: &Observed<'_>,
     context: RuleContext<'_>,
     verdict: &mut Verdict,
-) -> usize {
-    if job_history.has_reliable_times {
-        times::never_early(job_history, verdict);
-        times::never_expired(job_history, context, verdict);
-        tries::check_one_delivery_at_a_time(job_history, context, verdict);
-    } else {
-        clock::never_late(job_history, context, verdict);
-    }
-    ends::never_after_its_end(job_history, context, verdict);
-    ends::never_lost(job_history, context, verdict);
-    let mut respawned = 0;
-    for (delivery, step) in tries::explanations(job_history, context) {
-        match step {
-            Ok(step) => {
-                if job_history.has_reliable_times {
-                    late::never_late(job_history, delivery, &step, context, verdict);
-                }
-                respawned += usize::from(step.is_respawn());
-            }
-            Err(wrong) => wrong.add_finding(job_history, delivery, verdict),
+) {
+    for job in observed.jobs.values() {
+        leases::judge(job, context, verdict);
+        failures::judge(job, observed, context, verdict);
+        counts::judge(job, observed, context, verdict);
+        ends::never_found_after_its_end(job, context, verdict);
+        let explained = match observed.version_of(job) {
+            Some(version) => attempts::explain_all(version, job, context, verdict),
+            None => Vec::new(),
+        };
+        if job.has_reliable_times {
+            times::judge(job, &explained, observed, context, verdict);
+            retention::judge(job, observed, context, verdict);
+        } else if let (Some(version), false) = (observed.version_of(job), explained.is_empty()) {
+            times::never_late_despite_the_clock(version, job, context, verdict);
         }
     }
-    respawned
+    for version in observed.versions.values() {
+        ends::judge(version, observed, context, verdict);
+        repeats::judge(version, context, verdict);
+    }
+    ends::judge_dead_letters(history, observed, context, verdict);
+    keys::judge(history, observed, context, verdict);
+    order::judge(history, observed, context, verdict);
+    results::judge(history, observed, context, verdict);
+    requests::judge(history, verdict);
+    tokens::judge(history, context.excuses, verdict);
 }

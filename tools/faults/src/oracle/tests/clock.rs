@@ -13,7 +13,7 @@ fn a_clock_that_is_ahead_makes_jobs_early_and_leases_short() {
     let tale = history_with_wrong_clock().publish(terms(20 * S, 0, 2));
     let tale = tale.deliver_as(3 * S, ahead(3 * S, 1));
     let tale = tale.deliver_as(3500 * MS, ahead(3500 * MS, 0));
-    tale.ack(4 * S, RequestOutcome::Deleted).expect(&[]);
+    tale.ack(4 * S, acked()).expect(&[]);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_job_from_before_is_not_late_once_the_clock_is_right_again() {
         let tale = history_with_wrong_clock()
             .publish(terms(3 * S, 0, 1))
             .deliver(at, 0);
-        tale.ack(at + 5 * MS, RequestOutcome::Deleted)
+        tale.ack(at + 5 * MS, acked())
     };
     came(5900 * MS).expect(&[]);
     came(6200 * MS).expect(&[Defect::Late]);
@@ -64,15 +64,14 @@ fn a_respawned_job_is_available_since_its_respawn() {
     let tale = history_with_wrong_clock().publish(terms(0, 0, 1));
     let tale = tale.consume(span(0, 10 * MS), no_job()).respawn(8 * S);
     let tale = tale.deliver(8 * S + 2 * MS, 0);
-    tale.ack(9 * S, RequestOutcome::Deleted).expect(&[]);
+    tale.ack(9 * S, acked()).expect(&[]);
 }
 
 #[test]
 fn a_job_outside_of_the_clock_fault_is_judged_by_all_rules() {
     let tale = HistoryBuilder::new().episode(Class::RedisClock, span(50 * S, 55 * S), None);
     let tale = tale.publish(terms(3 * S, 0, 1)).deliver(2 * S, 0);
-    tale.ack(3 * S, RequestOutcome::Deleted)
-        .expect(&[Defect::Early]);
+    tale.ack(3 * S, acked()).expect(&[Defect::Early]);
 }
 
 #[test]
@@ -81,24 +80,16 @@ fn an_answer_with_an_earlier_lease_may_be_read_later() {
     let tale = tale.deliver(4 * S, 0);
     let earlier = RequestOutcome::Delivered(vec![delivered(2500 * MS, 1)]);
     let tale = tale.consume(span(2 * S, 4500 * MS), earlier);
-    tale.ack(5 * S, RequestOutcome::Deleted).expect(&[]);
+    tale.ack(5 * S, acked()).expect(&[]);
 }
 
 /// The time in its id is ahead of the corrected clock, so the times in its answer are not used.
 #[test]
 fn a_job_that_was_published_with_a_clock_ahead_is_delivered_before_its_ack() {
     let terms = terms(0, 0, 2);
-    let published = RequestOutcome::Published(vec!["id".to_owned()]);
-    let publish = ClientRequest::Publish {
-        queue: 3,
-        jobs: vec![terms],
-    };
-    let tale = history_with_wrong_clock().operation(span(3 * S, 3 * S + MS), publish, published);
-    let got = JobInAnswer {
-        created: T0 + 18 * S,
-        elapsed: 0,
-        ..delivered(7 * S, 1)
-    };
+    let publish = publish_of(&[terms]);
+    let tale = history_with_wrong_clock().request(3 * S, publish, stored(&[1]));
+    let got = delivery_of(1, 18 * S, 18 * S, 1);
     let tale = tale.deliver_as(7 * S, got);
-    tale.ack(8 * S, RequestOutcome::Deleted).expect(&[]);
+    tale.ack(8 * S, acked()).expect(&[]);
 }

@@ -44,7 +44,7 @@ fn an_open_end_excuses_a_loss_until_the_job_is_seen_again() {
 /// The replaced master did not have the ack, and delivered the job again before it was demoted.
 #[test]
 fn a_replaced_master_may_show_acked_jobs() {
-    let acked = delivered_twice().ack(S + 9 * MS, RequestOutcome::Deleted);
+    let acked = delivered_twice().ack(S + 9 * MS, acked());
     let failover = |at| acked.clone().episode(Class::Failover, at, Some(at));
     failover(span(S, S + TTR + S)).expect(&[]);
     failover(span(30 * S, 31 * S)).expect(&[Defect::AfterItsEnd, Defect::Lost]);
@@ -53,36 +53,26 @@ fn a_replaced_master_may_show_acked_jobs() {
 #[test]
 fn a_peeked_job_existed() {
     let peek = |tale: HistoryBuilder, at| {
-        let request = ClientRequest::Peek {
-            queue: 3,
-            job: Some(1),
-        };
-        let got = delivered(at, 0);
-        tale.request(at, request, RequestOutcome::Peeked(Some(Box::new(got))))
+        let got = Box::new(delivered(at, 0));
+        tale.request(at, show_of(1), RequestOutcome::Peeked(got))
     };
     let tale = delivered_twice().ack(S + TTR + 9 * MS, no_job());
     peek(tale.clone(), S + TTR + 100 * MS).expect(&[]);
     peek(tale, 2 * S + TTR + 20 * MS).expect(&[Defect::Lost]);
-    let tale = delivered_twice().ack(S + TTR + 9 * MS, RequestOutcome::Deleted);
+    let tale = delivered_twice().ack(S + TTR + 9 * MS, acked());
     peek(tale.clone(), S + TTR + 9 * MS).expect(&[]);
     peek(tale, S + TTR + 11 * MS).expect(&[Defect::AfterItsEnd, Defect::Lost]);
 }
 
 #[test]
 fn a_peek_must_show_an_existing_job() {
-    let nothing = |tale: HistoryBuilder, at| {
-        let request = ClientRequest::Peek {
-            queue: 3,
-            job: Some(1),
-        };
-        tale.request(at, request, RequestOutcome::Peeked(None))
-    };
+    let nothing = |tale: HistoryBuilder, at| tale.request(at, show_of(1), RequestOutcome::NotFound);
     let tale = HistoryBuilder::new()
         .publish(terms(0, 0, 1))
         .deliver(2 * MS, 0);
-    nothing(tale.clone().ack(S, RequestOutcome::Deleted), 900 * MS).expect(&[Defect::Lost]);
-    nothing(tale.clone().ack(S, RequestOutcome::Deleted), S).expect(&[]);
-    nothing(tale.ack(S, RequestOutcome::Deleted), 0).expect(&[]);
+    nothing(tale.clone().ack(S, acked()), 900 * MS).expect(&[Defect::Lost]);
+    nothing(tale.clone().ack(S, acked()), S).expect(&[]);
+    nothing(tale.ack(S, acked()), 0).expect(&[]);
     let expires = HistoryBuilder::new().publish(terms(0, 2 * S, 1));
     nothing(expires, 2 * S).expect(&[Defect::Lost]);
 }
@@ -93,10 +83,10 @@ fn two_consumers_never_hold_a_job_at_once_however_many_they_ask_for() {
         let tale = HistoryBuilder::new()
             .publish(terms(0, 0, 3))
             .deliver(100 * MS, 2);
-        let mut tale = tale.deliver(second, 1).ack(4 * S, RequestOutcome::Deleted);
+        let mut tale = tale.deliver(second, 1).ack(4 * S, acked());
         for operation in &mut tale.0.operations {
-            if let ClientRequest::Consume { count, .. } = &mut operation.request {
-                *count = 4;
+            if let ClientRequest::Reserve { max_jobs, .. } = &mut operation.request {
+                *max_jobs = 4;
             }
         }
         tale
@@ -111,54 +101,39 @@ fn a_batch_has_no_job_that_was_acked_before() {
     let mut tale = HistoryBuilder::new()
         .publish(terms(0, 0, 3))
         .deliver(2 * MS, 2);
-    tale = tale.ack(S, RequestOutcome::Deleted);
+    tale = tale.ack(S, acked());
     let answer = RequestOutcome::Delivered(vec![delivered(3 * S, 1)]);
-    let request = ClientRequest::Consume {
-        queues: vec![3],
-        ttr: TTR,
-        count: 4,
-    };
     // The consume began before the ack.
-    let tale = tale.operation(span(500 * MS, 3 * S + MS), request, answer);
-    tale.ack(3 * S + 5 * MS, RequestOutcome::Deleted)
+    let tale = tale.consume(span(500 * MS, 3 * S + MS), answer);
+    tale.ack(3 * S + 5 * MS, acked())
         .expect(&[Defect::AfterItsEnd]);
 }
 
 #[test]
 fn a_replaced_job_is_gone_and_the_new_one_exists() {
     let replaced = |outcome| {
-        let job = JobParameters {
+        let job = VersionSpec {
             number: 2,
             ..terms(S, 0, 1)
         };
-        let request = ClientRequest::Republish {
+        let request = ClientRequest::Publish {
             queue: 3,
-            replaced: 1,
-            job,
+            mode: PublishMode::Single,
+            versions: vec![job],
+            replaced: Some("1".to_owned()),
         };
         HistoryBuilder::new()
             .publish(terms(3 * S, 0, 1))
             .request(S, request, outcome)
     };
-    let published = replaced(RequestOutcome::Published(vec!["new".to_owned()]));
+    let published = replaced(stored(&[2]));
     published.expect(&[Defect::Lost]);
-    let new = JobInAnswer {
-        number: Some(2),
-        id: "new".to_owned(),
-        created: T0 + S,
-        elapsed: S + MS,
-        ..delivered(S, 0)
-    };
+    let new = delivery_of(2, S, 2 * S + MS, 0);
     let came = published.deliver_as(2 * S + MS, new);
-    let came = came.request(
-        2 * S + 5 * MS,
-        ClientRequest::Ack { job: 2 },
-        RequestOutcome::Deleted,
-    );
+    let came = came.request(2 * S + 5 * MS, ack_of(2), acked());
     came.expect(&[]);
     let came = came.deliver(3 * S + 2 * MS, 0);
-    came.ack(4 * S, RequestOutcome::Deleted)
-        .expect(&[Defect::AfterItsEnd]);
+    came.ack(4 * S, acked()).expect(&[Defect::AfterItsEnd]);
     replaced(no_job()).expect(&[]);
     replaced(RequestOutcome::Refused(429)).expect(&[Defect::Lost]);
 }
@@ -166,15 +141,12 @@ fn a_replaced_job_is_gone_and_the_new_one_exists() {
 #[test]
 fn a_dead_letter_shows_dead_jobs_of_its_queue() {
     let head = |at, queue| {
-        let dead = RequestOutcome::DeadLetter {
-            head: Some("id".to_owned()),
-            size: 1,
-        };
+        let dead = RequestOutcome::DeadLetter(Some("1".to_owned()));
         let tale = HistoryBuilder::new()
             .publish(terms(0, 0, 1))
             .deliver(2 * MS, 0);
         let tale = tale.request(at, ClientRequest::PeekDead { queue }, dead);
-        tale.ack(5 * S, RequestOutcome::Deleted)
+        tale.ack(5 * S, acked())
     };
     head(4 * S, 3).expect(&[]);
     head(4 * S, 4).expect(&[Defect::Foreign]);

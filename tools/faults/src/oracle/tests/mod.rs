@@ -12,9 +12,12 @@ mod tokens;
 use super::{Defect, judge};
 use crate::fault::Class;
 use crate::history::{
-    ClientRequest, Episode, History, JobInAnswer, JobParameters, Operation, RequestOutcome, Span,
-    UnixMicros,
+    CancelEffect, ClientRequest, Delivery, Episode, HeldJob, History, JobAddress, Operation,
+    PublishMode, RequestOutcome, SettleAction, Span, UnixMicros, VersionResult, VersionSpec, Wire,
 };
+use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::publish::PublishResult;
+use tidegate_core::{IfRunning, JobState};
 
 const MS: u64 = 1000;
 const S: u64 = 1000 * MS;
@@ -33,14 +36,14 @@ fn span(from: u64, to: u64) -> Span {
     }
 }
 
-fn terms(delay: u64, ttl: u64, tries: u64) -> JobParameters {
-    JobParameters {
+fn terms(delay: u64, ttl: u64, tries: u64) -> VersionSpec {
+    VersionSpec {
         number: 1,
         delay,
         ttl,
         tries,
         bytes: 50,
-        ..JobParameters::default()
+        ..VersionSpec::default()
     }
 }
 
@@ -56,8 +59,19 @@ impl HistoryBuilder {
         tale.consume(span(0, 110 * S), RequestOutcome::Delivered(Vec::new()))
     }
 
-    fn operation(mut self, at: Span, request: ClientRequest, outcome: RequestOutcome) -> Self {
+    fn operation(self, at: Span, request: ClientRequest, outcome: RequestOutcome) -> Self {
+        self.operation_on(Wire::Lmstfy, at, request, outcome)
+    }
+
+    fn operation_on(
+        mut self,
+        wire: Wire,
+        at: Span,
+        request: ClientRequest,
+        outcome: RequestOutcome,
+    ) -> Self {
         self.0.operations.push(Operation {
+            wire,
             token: 0,
             is_without_proxy: false,
             span: at,
@@ -67,29 +81,17 @@ impl HistoryBuilder {
         self
     }
 
-    fn publish_with(self, terms: JobParameters, outcome: RequestOutcome) -> Self {
-        let request = ClientRequest::Publish {
-            queue: 3,
-            jobs: vec![terms],
-        };
-        self.operation(span(0, 5 * MS), request, outcome)
+    fn publish_with(self, terms: VersionSpec, outcome: RequestOutcome) -> Self {
+        self.operation(span(0, 5 * MS), publish_of(&[terms]), outcome)
     }
 
     /// Adds a successful publish; the job is stored 1 ms after the begin.
-    fn publish(self, terms: JobParameters) -> Self {
-        self.publish_with(terms, RequestOutcome::Published(vec!["id".to_owned()]))
+    fn publish(self, terms: VersionSpec) -> Self {
+        self.publish_with(terms, stored(&[1]))
     }
 
     fn consume(self, at: Span, outcome: RequestOutcome) -> Self {
-        self.operation(
-            at,
-            ClientRequest::Consume {
-                queues: vec![3],
-                ttr: TTR,
-                count: 1,
-            },
-            outcome,
-        )
+        self.operation(at, consume_of(&[3]), outcome)
     }
 
     /// Adds a delivery at this time with this many tries left, by a consume that waited for 100 ms.
@@ -97,13 +99,13 @@ impl HistoryBuilder {
         self.deliver_as(at, delivered(at, tries_left))
     }
 
-    fn deliver_as(self, at: u64, got: JobInAnswer) -> Self {
+    fn deliver_as(self, at: u64, got: Delivery) -> Self {
         let from = at.saturating_sub(100 * MS);
         self.consume(span(from, at + MS), RequestOutcome::Delivered(vec![got]))
     }
 
     fn ack(self, at: u64, outcome: RequestOutcome) -> Self {
-        self.operation(span(at, at + MS), ClientRequest::Ack { job: 1 }, outcome)
+        self.operation(span(at, at + MS), ack_of(1), outcome)
     }
 
     /// Adds a request that is answered after 1 ms.
@@ -121,11 +123,7 @@ impl HistoryBuilder {
     }
 
     fn cancel(self, at: u64) -> Self {
-        self.operation(
-            span(at, at + MS),
-            ClientRequest::Cancel { job: 1 },
-            RequestOutcome::Deleted,
-        )
+        self.request(at, cancel_of(1), cancelled(1))
     }
 
     fn episode(mut self, class: Class, at: Span, may_lose: Option<Span>) -> Self {
@@ -146,20 +144,101 @@ impl HistoryBuilder {
     #[track_caller]
     fn expect(&self, expected: &[Defect]) {
         let verdict = judge(&self.0);
-        let found: Vec<Defect> = verdict.findings.iter().map(|it| it.defect).collect();
+        let mut found: Vec<Defect> = verdict.findings.iter().map(|it| it.defect).collect();
+        let mut expected = expected.to_vec();
+        found.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(found, expected, "{verdict:#?}");
     }
 }
 
-/// A job that was reserved at this time.
-fn delivered(at: u64, tries_left: u64) -> JobInAnswer {
-    JobInAnswer {
-        number: Some(1),
-        id: "id".to_owned(),
+/// Job 1 of queue 3, created at 1 ms and reserved at this time.
+fn delivered(at: u64, tries_left: u64) -> Delivery {
+    delivery_of(1, MS, at, tries_left)
+}
+
+/// A job of queue 3, created and reserved at these times.
+fn delivery_of(number: u64, created: u64, reserved: u64, tries_left: u64) -> Delivery {
+    Delivery {
+        number: Some(number),
+        id: number.to_string(),
+        key: None,
         queue: 3,
-        tries_left,
-        created: T0 + MS,
-        elapsed: at - MS,
+        attempt: None,
+        failures: None,
+        tries_left: Some(tries_left),
+        created: Some(T0 + created),
+        run_at: None,
+        reserved: T0 + reserved,
+        lease_until: T0 + reserved + TTR,
+        lease: String::new(),
+    }
+}
+
+fn publish_of(versions: &[VersionSpec]) -> ClientRequest {
+    ClientRequest::Publish {
+        queue: 3,
+        mode: PublishMode::Batch,
+        versions: versions.to_vec(),
+        replaced: None,
+    }
+}
+
+/// The answer to a publish of the lmstfy wire.
+fn stored(numbers: &[u64]) -> RequestOutcome {
+    let results = numbers.iter().map(|number| VersionResult::Job {
+        id: number.to_string(),
+        outcome: PublishResult::Created,
+        state: JobState::Ready,
+        run_at: None,
+        is_replayed: false,
+    });
+    RequestOutcome::Published(results.collect())
+}
+
+fn consume_of(queues: &[u16]) -> ClientRequest {
+    ClientRequest::Reserve {
+        queues: queues.to_vec(),
+        lease: Some(TTR),
+        max_jobs: 1,
+    }
+}
+
+/// An ack of the lmstfy wire.
+fn ack_of(number: u64) -> ClientRequest {
+    let held = HeldJob {
+        queue: 3,
+        id: number.to_string(),
+        attempt: None,
+        lease: String::new(),
+        number,
+    };
+    ClientRequest::settle(SettleAction::Ack, held)
+}
+
+fn acked() -> RequestOutcome {
+    RequestOutcome::Settled(vec![Outcome::DONE])
+}
+
+fn cancel_of(number: u64) -> ClientRequest {
+    ClientRequest::Cancel {
+        queue: 3,
+        job: JobAddress::Id(number.to_string()),
+        running: IfRunning::Revoke,
+    }
+}
+
+fn cancelled(number: u64) -> RequestOutcome {
+    RequestOutcome::Cancelled {
+        id: number.to_string(),
+        effect: CancelEffect::Gone,
+    }
+}
+
+fn show_of(number: u64) -> ClientRequest {
+    ClientRequest::Show {
+        queue: 3,
+        job: JobAddress::Id(number.to_string()),
     }
 }
 
@@ -173,8 +252,7 @@ fn a_correct_history_has_no_findings() {
         .publish(terms(S, 0, 3))
         .deliver(S + 3 * MS, 2)
         .deliver(3 * S + 5 * MS, 1);
-    tale.ack(3 * S + 9 * MS, RequestOutcome::Deleted)
-        .expect(&[]);
+    tale.ack(3 * S + 9 * MS, acked()).expect(&[]);
 }
 
 #[test]
@@ -197,7 +275,7 @@ fn a_job_whose_publish_is_open_may_exist_or_not() {
     let tale = HistoryBuilder::new().publish_with(terms(S, 0, 1), no_job());
     tale.expect(&[]);
     tale.deliver(S + 2 * MS, 0)
-        .ack(S + 5 * MS, RequestOutcome::Deleted)
+        .ack(S + 5 * MS, acked())
         .expect(&[]);
 }
 
@@ -207,7 +285,7 @@ fn a_job_whose_publish_was_rejected_is_not_delivered() {
         let tale = HistoryBuilder::new()
             .publish_with(terms(0, 0, 1), outcome)
             .deliver(2 * MS, 0);
-        tale.ack(5 * MS, RequestOutcome::Deleted)
+        tale.ack(5 * MS, acked())
     };
     came(RequestOutcome::NotSent).expect(&[Defect::Foreign]);
     came(RequestOutcome::Refused(400)).expect(&[Defect::Foreign]);
@@ -250,19 +328,18 @@ fn what_redis_may_lose_is_counted_and_excused() {
 #[test]
 fn a_job_before_its_time_is_early() {
     let tale = HistoryBuilder::new().publish(terms(S, 0, 1)).deliver(S, 0);
-    tale.ack(2 * S, RequestOutcome::Deleted)
-        .expect(&[Defect::Early]);
+    tale.ack(2 * S, acked()).expect(&[Defect::Early]);
     let tale = HistoryBuilder::new()
         .publish(terms(S, 0, 1))
         .deliver(S + MS, 0);
-    tale.ack(2 * S, RequestOutcome::Deleted).expect(&[]);
+    tale.ack(2 * S, acked()).expect(&[]);
 }
 
 #[test]
 fn a_job_after_its_window_is_late() {
     let late = |at: u64| {
         let tale = HistoryBuilder::new().publish(terms(S, 0, 2)).deliver(at, 1);
-        tale.ack(at + 5 * MS, RequestOutcome::Deleted)
+        tale.ack(at + 5 * MS, acked())
     };
     late(2 * S - MS).expect(&[]);
     late(2 * S + MS).expect(&[Defect::Late]);
@@ -289,8 +366,7 @@ fn a_consumer_that_hung_up_may_have_held_the_job() {
         let tale = HistoryBuilder::new()
             .publish(terms(0, 0, 3))
             .consume(span(0, 10 * MS), no_job());
-        tale.deliver(TTR + 900 * MS, tries_left)
-            .ack(4 * S, RequestOutcome::Deleted)
+        tale.deliver(TTR + 900 * MS, tries_left).ack(4 * S, acked())
     };
     taken(1).expect(&[]);
     taken(2).expect(&[Defect::Late]);
@@ -302,8 +378,7 @@ fn a_second_delivery_must_wait_for_the_end_of_the_lease() {
         let tale = HistoryBuilder::new()
             .publish(terms(0, 0, 3))
             .deliver(2 * MS, 2);
-        tale.deliver(second, tries_left)
-            .ack(4 * S, RequestOutcome::Deleted)
+        tale.deliver(second, tries_left).ack(4 * S, acked())
     };
     twice(TTR + 2 * MS, 1).expect(&[]);
     twice(TTR + MS, 1).expect(&[Defect::Doubled]);
@@ -322,16 +397,12 @@ fn a_job_is_not_delivered_more_often_than_it_has_tries() {
     let tale = HistoryBuilder::new()
         .publish(terms(0, 0, 1))
         .deliver(2 * MS, 1);
-    tale.ack(5 * MS, RequestOutcome::Deleted)
-        .expect(&[Defect::Doubled]);
+    tale.ack(5 * MS, acked()).expect(&[Defect::Doubled]);
 }
 
 #[test]
 fn a_job_is_not_delivered_after_its_end() {
-    let ended = |tale: HistoryBuilder| {
-        tale.deliver(4 * S, 2)
-            .ack(4 * S + 5 * MS, RequestOutcome::Deleted)
-    };
+    let ended = |tale: HistoryBuilder| tale.deliver(4 * S, 2).ack(4 * S + 5 * MS, acked());
     let cancelled = HistoryBuilder::new()
         .publish(terms(4 * S - 2 * MS, 0, 3))
         .cancel(S);
@@ -348,14 +419,13 @@ fn a_job_is_not_delivered_after_its_end() {
 
 #[test]
 fn a_job_that_was_not_published_is_foreign() {
-    let foreign = |change: fn(&mut JobInAnswer)| {
+    let foreign = |change: fn(&mut Delivery)| {
         let mut got = delivered(2 * MS, 0);
         change(&mut got);
         let tale = HistoryBuilder::new()
             .publish(terms(0, 0, 1))
             .deliver_as(2 * MS, got);
-        tale.ack(5 * MS, RequestOutcome::Deleted)
-            .expect(&[Defect::Foreign]);
+        tale.ack(5 * MS, acked()).expect(&[Defect::Foreign]);
     };
     foreign(|got| got.number = None);
     foreign(|got| got.number = Some(2));
@@ -367,7 +437,7 @@ fn a_job_that_was_not_published_is_foreign() {
 fn a_job_dies_only_of_used_tries() {
     let exhumed = |tale: HistoryBuilder| {
         let tale = tale.respawn(100 * S).deliver(100 * S + MS, 0);
-        tale.ack(101 * S, RequestOutcome::Deleted)
+        tale.ack(101 * S, acked())
     };
     let used = HistoryBuilder::new()
         .publish(terms(0, 0, 1))
@@ -375,7 +445,7 @@ fn a_job_dies_only_of_used_tries() {
     exhumed(used.clone()).expect(&[]);
     // Reserved in the ms in which it was respawned: the begin of a lease is known only to the ms.
     let at_once = used.respawn(100 * S + 300).deliver(100 * S, 0);
-    at_once.ack(101 * S, RequestOutcome::Deleted).expect(&[]);
+    at_once.ack(101 * S, acked()).expect(&[]);
     let unused = HistoryBuilder::new()
         .publish(terms(0, 0, 3))
         .deliver(2 * MS, 2);
@@ -387,7 +457,7 @@ fn a_job_dies_only_of_used_tries() {
         .publish(terms(0, 0, 1))
         .deliver(2 * MS, 0);
     used.deliver(100 * S + MS, 0)
-        .ack(101 * S, RequestOutcome::Deleted)
+        .ack(101 * S, acked())
         .expect(&[Defect::Doubled]);
 }
 
@@ -402,15 +472,10 @@ fn a_job_that_all_replicas_confirmed_is_not_lost_with_a_master() {
     tale(false).expect(&[]);
     tale(true).expect(&[Defect::Lost]);
     // Other acknowledged writes may be lost: an ack here.
-    let acked = tale(true)
-        .ack(S - MS, RequestOutcome::Deleted)
-        .deliver(S + 2 * MS, 0);
-    acked
-        .clone()
-        .ack(2 * S, RequestOutcome::Deleted)
-        .expect(&[]);
+    let ended = tale(true).ack(S - MS, acked()).deliver(S + 2 * MS, 0);
+    ended.clone().ack(2 * S, acked()).expect(&[]);
     // Then the job exists again, and must be ended again.
-    acked.expect(&[Defect::Lost]);
+    ended.expect(&[Defect::Lost]);
 }
 
 #[test]
@@ -419,7 +484,5 @@ fn a_job_that_was_stored_but_not_confirmed_may_be_delivered() {
         HistoryBuilder::new().publish_with(terms(0, 0, 1), RequestOutcome::Failed(504));
     let full = unconfirmed.episode(Class::MemoryFull, span(0, S), None);
     full.expect(&[]);
-    full.deliver(2 * MS, 0)
-        .ack(5 * MS, RequestOutcome::Deleted)
-        .expect(&[]);
+    full.deliver(2 * MS, 0).ack(5 * MS, acked()).expect(&[]);
 }

@@ -8,32 +8,17 @@ fn drained(order: &[u64]) -> HistoryBuilder {
     let mut tale = HistoryBuilder::new();
     tale.0.bound = 400 * MS;
     for number in 1..=order.len() as u64 {
-        let request = ClientRequest::Publish {
-            queue: 3,
-            jobs: vec![JobParameters {
-                number,
-                ..terms(0, 0, 1)
-            }],
+        let version = VersionSpec {
+            number,
+            ..terms(0, 0, 1)
         };
-        let published = RequestOutcome::Published(vec![number.to_string()]);
-        tale = tale.request(number * 10 * MS, request, published);
+        tale = tale.request(number * 10 * MS, publish_of(&[version]), stored(&[number]));
     }
     for (place, number) in (0..).zip(order) {
         let at = 300 * MS + place * MS;
-        let created = number * 10 * MS;
-        let got = JobInAnswer {
-            number: Some(*number),
-            id: number.to_string(),
-            created: T0 + created,
-            elapsed: at - created,
-            ..delivered(at, 0)
-        };
+        let got = delivery_of(*number, number * 10 * MS, at, 0);
         tale = tale.consume(span(at, at + MS), RequestOutcome::Delivered(vec![got]));
-        tale = tale.request(
-            at + MS,
-            ClientRequest::Ack { job: *number },
-            RequestOutcome::Deleted,
-        );
+        tale = tale.request(at + MS, ack_of(*number), acked());
     }
     tale
 }
@@ -79,35 +64,21 @@ fn possible_reordering_is_an_excuse() {
 #[test]
 fn a_bulk_keeps_its_order_and_delayed_jobs_are_ordered_by_due_time() {
     let jobs = |delays: [u64; 2]| {
-        let job = |(number, delay)| JobParameters {
+        let job = |(number, delay)| VersionSpec {
             number,
             ..terms(delay, 0, 1)
         };
-        (1..).zip(delays).map(job).collect::<Vec<JobParameters>>()
+        (1..).zip(delays).map(job).collect::<Vec<VersionSpec>>()
     };
     let tale = |delays, order: [u64; 2]| {
-        let request = ClientRequest::Publish {
-            queue: 3,
-            jobs: jobs(delays),
-        };
-        let ids = vec!["1".to_owned(), "2".to_owned()];
-        let mut tale = HistoryBuilder::new().request(0, request, RequestOutcome::Published(ids));
+        let request = publish_of(&jobs(delays));
+        let mut tale = HistoryBuilder::new().request(0, request, stored(&[1, 2]));
         tale.0.bound = 400 * MS;
         for (place, number) in (0..).zip(order) {
             let at = S + 101 * MS + place * MS;
-            let got = JobInAnswer {
-                number: Some(number),
-                id: number.to_string(),
-                created: T0,
-                elapsed: at,
-                ..delivered(at, 0)
-            };
+            let got = delivery_of(number, 0, at, 0);
             tale = tale.consume(span(at, at + MS), RequestOutcome::Delivered(vec![got]));
-            tale = tale.request(
-                at + MS,
-                ClientRequest::Ack { job: number },
-                RequestOutcome::Deleted,
-            );
+            tale = tale.request(at + MS, ack_of(number), acked());
         }
         tale.0.busy.push(span(0, S));
         tale

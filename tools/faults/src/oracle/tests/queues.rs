@@ -60,7 +60,7 @@ fn a_certainly_purged_job_is_not_delivered() {
     let purged = |tale: HistoryBuilder| {
         let tale = purge_ready(tale, 900 * MS, RequestOutcome::Deleted);
         let tale = tale.deliver(990 * MS, 0);
-        tale.ack(S, RequestOutcome::Deleted)
+        tale.ack(S, acked())
     };
     let tale = HistoryBuilder::new().publish(terms(0, 0, 1));
     purged(tale.clone()).expect(&[Defect::AfterItsEnd]);
@@ -79,7 +79,7 @@ fn a_respawned_job_has_one_more_try_and_is_delivered_immediately() {
         .deliver(2 * MS, 0);
     let again = |at, tries_left| {
         let tale = dead.clone().respawn(5 * S).deliver(at, tries_left);
-        tale.ack(at + 5 * MS, RequestOutcome::Deleted)
+        tale.ack(at + 5 * MS, acked())
     };
     again(5 * S + 2 * MS, 0).expect(&[]);
     again(5 * S + 2 * MS, 1).expect(&[Defect::Doubled]);
@@ -92,7 +92,7 @@ fn a_respawned_job_has_one_more_try_and_is_delivered_immediately() {
     twice.expect(&[Defect::Lost]);
     twice
         .deliver(8 * S + 2 * MS, 0)
-        .ack(9 * S, RequestOutcome::Deleted)
+        .ack(9 * S, acked())
         .expect(&[]);
 }
 
@@ -106,10 +106,10 @@ fn a_job_may_be_respawned_again_if_its_delivery_was_lost() {
         .deliver(2 * MS, 0)
         .respawn(5 * S)
         .deliver(5 * S + 20 * MS, 0)
-        .ack(5 * S + 60 * MS, RequestOutcome::Deleted)
+        .ack(5 * S + 60 * MS, acked())
         .respawn(5 * S + 500 * MS)
         .deliver(6 * S, 0)
-        .ack(6 * S + 60 * MS, RequestOutcome::Deleted);
+        .ack(6 * S + 60 * MS, acked());
     let lost = |span| twice.clone().episode(Class::Failover, span, Some(span));
     lost(failover).expect(&[]);
     let before = span(S, 2 * S);
@@ -122,7 +122,7 @@ fn tries_do_not_vanish() {
     let vanished = |tale: HistoryBuilder| {
         let tale = tale.publish(terms(0, 0, 3)).deliver(2 * MS, 2);
         let tale = tale.deliver(TTR + 5 * MS, 0);
-        tale.ack(5 * S, RequestOutcome::Deleted)
+        tale.ack(5 * S, acked())
     };
     vanished(HistoryBuilder::new()).expect(&[Defect::DiedEarly]);
     vanished(HistoryBuilder::new().consume(span(S, TTR + 3 * MS), no_job())).expect(&[]);
@@ -151,7 +151,7 @@ fn tries_do_not_vanish() {
         let history = HistoryBuilder::new().episode(Class::NetReplies, span(0, 20 * S), None);
         let history = history.publish(terms(0, 0, 4)).deliver(2 * MS, 3);
         let history = history.deliver(at, 0);
-        history.ack(20 * S, RequestOutcome::Deleted)
+        history.ack(20 * S, acked())
     };
     twice(TTR + 5 * MS).expect(&[Defect::DiedEarly]);
     twice(2 * TTR + 5 * MS).expect(&[]);

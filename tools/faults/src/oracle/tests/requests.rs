@@ -93,7 +93,7 @@ fn a_fault_of_one_server_does_not_excuse_queues_of_others() {
     let late = HistoryBuilder::new()
         .publish(terms(0, 0, 1))
         .deliver(5 * S, 0);
-    let late = late.ack(5 * S + 5 * MS, RequestOutcome::Deleted);
+    let late = late.ack(5 * S + 5 * MS, acked());
     beside(late.clone(), &[]).expect(&[]);
     beside(late.clone(), &[4]).expect(&[]);
     beside(late.clone(), &[3, 4]).expect(&[Defect::Late]);
@@ -109,12 +109,7 @@ fn a_fault_of_one_server_does_not_excuse_queues_of_others() {
     beside(failed(), &[3]).expect(&[Defect::Refused]);
     // A consume that names a queue of the server may fail.
     let consume = |queues: Vec<u16>| {
-        let request = ClientRequest::Consume {
-            queues,
-            ttr: TTR,
-            count: 1,
-        };
-        HistoryBuilder::new().operation(span(0, MS), request, RequestOutcome::Failed(500))
+        HistoryBuilder::new().request(0, consume_of(&queues), RequestOutcome::Failed(500))
     };
     beside(consume(vec![3, 5]), &[3]).expect(&[]);
     beside(consume(vec![3, 5]), &[3, 5]).expect(&[Defect::Refused]);

@@ -4,28 +4,23 @@ use super::*;
 
 /// A delivery of a job that was published from 0 to 5 ms, created and reserved at these times.
 fn delivered_at(created: u64, reserved: u64) -> HistoryBuilder {
-    let got = JobInAnswer {
-        created: T0 + created,
-        elapsed: reserved - created,
-        ..delivered(reserved, 0)
-    };
+    let got = delivery_of(1, created, reserved, 0);
     let tale = HistoryBuilder::new().publish(terms(5 * S, 0, 1));
     let tale = tale.deliver_as(reserved, got);
-    tale.ack(reserved + 5 * MS, RequestOutcome::Deleted)
+    tale.ack(reserved + 5 * MS, acked())
 }
 
 #[test]
 fn a_job_is_early_whatever_its_id_says() {
     let mut early = HistoryBuilder::new().publish(terms(5 * S, 0, 1));
-    let got = JobInAnswer {
+    let got = Delivery {
         // Stored 4.4 s before its publish was sent, so that it seems due.
-        created: T0 - 4400 * MS,
-        elapsed: 5 * S,
+        created: Some(T0 - 4400 * MS),
         ..delivered(600 * MS, 0)
     };
     early = early.deliver_as(600 * MS, got);
     early
-        .ack(S, RequestOutcome::Deleted)
+        .ack(S, acked())
         .expect(&[Defect::Foreign, Defect::Early]);
     delivered_at(MS, 5 * S + MS).expect(&[]);
 }
@@ -45,7 +40,7 @@ fn a_lease_begins_during_its_consume() {
         let mut tale = HistoryBuilder::new().publish(terms(0, 0, 3));
         tale.0.bound = 2 * S;
         let tale = tale.consume(span(S, 1050 * MS), answer);
-        tale.ack(2 * S, RequestOutcome::Deleted)
+        tale.ack(2 * S, acked())
     };
     expect_at(S - MS).expect(&[Defect::Foreign]);
     expect_at(S).expect(&[]);
@@ -59,8 +54,7 @@ fn an_expired_job_is_not_delivered() {
         let tale = HistoryBuilder::new()
             .publish(terms(0, 2500 * MS, 3))
             .deliver(MS, 2);
-        tale.deliver(at, 1)
-            .ack(at + 5 * MS, RequestOutcome::Deleted)
+        tale.deliver(at, 1).ack(at + 5 * MS, acked())
     };
     expired(2500 * MS).expect(&[]);
     expired(2503 * MS).expect(&[Defect::AfterItsEnd]);
@@ -69,7 +63,7 @@ fn an_expired_job_is_not_delivered() {
         .publish(terms(0, 3 * S, 1))
         .deliver(MS, 0);
     let dead = dead.respawn(6 * S).deliver(6 * S + 2 * MS, 0);
-    dead.ack(7 * S, RequestOutcome::Deleted).expect(&[]);
+    dead.ack(7 * S, acked()).expect(&[]);
 }
 
 /// Every job is up to 5 s late, as if no notification ever arrived.
@@ -87,7 +81,7 @@ fn a_job_that_is_delivered_by_the_periodic_poll_is_late() {
         let tale = HistoryBuilder::new()
             .publish(terms(0, 0, 1))
             .deliver(poll - at, 0)
-            .ack(poll - at + MS, RequestOutcome::Deleted);
+            .ack(poll - at + MS, acked());
         for mut operation in tale.0.operations {
             operation.span.from += at;
             operation.span.to += at;
@@ -105,17 +99,20 @@ fn a_job_that_is_delivered_by_the_periodic_poll_is_late() {
 fn renumber(operation: &mut Operation, to: u64) {
     let at = operation.span.from;
     match &mut operation.request {
-        ClientRequest::Publish { jobs, .. } => jobs[0].number = to,
-        ClientRequest::Ack { job } => *job = to,
+        ClientRequest::Publish { versions, .. } => versions[0].number = to,
+        ClientRequest::Settle { .. } => operation.request = ack_of(to),
         _ => {}
     }
     match &mut operation.outcome {
-        RequestOutcome::Published(ids) => ids[0] = to.to_string(),
+        RequestOutcome::Published(_) => operation.outcome = stored(&[to]),
         RequestOutcome::Delivered(jobs) if !jobs.is_empty() => {
             jobs[0].number = Some(to);
             jobs[0].id = to.to_string();
-            jobs[0].created += to * 400 * MS;
-            assert!(jobs[0].reserved() >= at);
+            let later = to * 400 * MS;
+            jobs[0].created = jobs[0].created.map(|created| created + later);
+            jobs[0].reserved += later;
+            jobs[0].lease_until += later;
+            assert!(jobs[0].reserved >= at);
         }
         _ => {}
     }
@@ -136,7 +133,7 @@ fn a_machine_that_was_too_busy_proves_nothing_about_lateness() {
     let late = HistoryBuilder::new()
         .publish(terms(0, 0, 1))
         .deliver(50 * S, 0);
-    let mut late = late.ack(60 * S, RequestOutcome::Deleted);
+    let mut late = late.ack(60 * S, acked());
     late.expect(&[Defect::Late]);
     late.0.bound = S + 1;
     late.expect(&[]);
@@ -147,7 +144,7 @@ fn a_busy_second_excuses_a_late_job() {
     let tale = HistoryBuilder::new()
         .publish(terms(0, 0, 1))
         .deliver(2 * S, 0);
-    let mut tale = tale.ack(3 * S, RequestOutcome::Deleted);
+    let mut tale = tale.ack(3 * S, acked());
     tale.expect(&[Defect::Late]);
     tale.0.busy.push(span(500 * MS, 1600 * MS));
     tale.expect(&[]);
@@ -167,8 +164,7 @@ fn a_loss_excuses_only_what_was_lost() {
     // The third delivery was lost, so the job is delivered again with the same tries.
     let forgotten = |tale: HistoryBuilder| {
         let tale = with_loss(tale).deliver(10 * S + 500 * MS, 1);
-        tale.deliver(11 * S + 500 * MS, 1)
-            .ack(12 * S, RequestOutcome::Deleted)
+        tale.deliver(11 * S + 500 * MS, 1).ack(12 * S, acked())
     };
     let busy = |tale: HistoryBuilder| {
         let mut tale = forgotten(tale);
@@ -186,15 +182,11 @@ fn a_loss_excuses_only_what_was_lost() {
 #[test]
 fn times_are_not_judged_while_the_clock_of_redis_is_wrong() {
     let ahead = 60 * S;
-    let got = JobInAnswer {
-        created: T0 + ahead,
-        elapsed: S,
-        ..delivered(MS, 0)
-    };
+    let got = delivery_of(1, ahead, ahead + S, 0);
     let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
     let tale = tale.deliver_as(ahead + S, got);
     let moved = |tale: HistoryBuilder| tale.episode(Class::RedisClock, span(0, 500 * MS), None);
-    let acked = tale.clone().ack(ahead + 2 * S, RequestOutcome::Deleted);
+    let acked = tale.clone().ack(ahead + 2 * S, acked());
     moved(acked.clone()).expect(&[]);
     acked.expect(&[Defect::Foreign]);
     // It is not lost either.
@@ -210,7 +202,7 @@ fn a_job_is_not_late_while_no_consumer_requests_jobs() {
         let tale = tale.publish(terms(0, 0, 1));
         let tale = tale.consume(asked, RequestOutcome::Delivered(Vec::new()));
         let tale = tale.deliver(at, 0);
-        tale.ack(at + 5 * MS, RequestOutcome::Deleted)
+        tale.ack(at + 5 * MS, acked())
     };
     tale(span(0, 500 * MS), 20 * S).expect(&[]);
     tale(span(0, S), 20 * S).expect(&[Defect::Late]);
@@ -226,47 +218,23 @@ fn a_job_is_not_late_while_no_consumer_requests_jobs() {
 /// Its consumer has got a job of another queue, and does not request this one while it reads the answer.
 #[test]
 fn a_consumer_requests_jobs_until_one_is_reserved_for_it() {
-    let tale = |queue: u16| {
+    let tale = {
         let mut tale = HistoryBuilder::new();
         tale.0.operations.clear();
-        let mut got = delivered(200 * MS, 0);
-        (got.queue, got.number) = (queue, Some(u64::from(queue)));
-        let job = JobParameters {
+        let mut got = delivery_of(4, MS, 200 * MS, 0);
+        got.queue = 4;
+        let job = VersionSpec {
             number: 4,
             ..terms(0, 0, 1)
         };
-        let other = ClientRequest::Publish {
-            queue: 4,
-            jobs: vec![job],
-        };
-        let tale = tale.publish(terms(0, 0, 1)).request(
-            0,
-            other,
-            RequestOutcome::Published(vec!["id".to_owned()]),
-        );
-        let consume = ClientRequest::Consume {
-            queues: vec![3, 4],
-            ttr: TTR,
-            count: 1,
-        };
-        tale.operation(
-            span(0, 3 * S),
-            consume,
-            RequestOutcome::Delivered(vec![got]),
-        )
-        .request(
-            3 * S,
-            ClientRequest::Ack { job: 4 },
-            RequestOutcome::Deleted,
-        )
+        let other = ClientRequest::publish(4, job);
+        let tale = tale.publish(terms(0, 0, 1)).request(0, other, stored(&[4]));
+        let delivered = RequestOutcome::Delivered(vec![got]);
+        tale.operation(span(0, 3 * S), consume_of(&[3, 4]), delivered)
+            .request(3 * S, ack_of(4), acked())
     };
     // The reserved job was late; the other queue was requested for only 200 ms.
-    let verdict = judge(
-        &tale(4)
-            .deliver(10 * S, 0)
-            .ack(10 * S + 5 * MS, RequestOutcome::Deleted)
-            .0,
-    );
+    let verdict = judge(&tale.deliver(10 * S, 0).ack(10 * S + 5 * MS, acked()).0);
     let late: Vec<u64> = verdict.lateness.iter().map(|it| it.late / MS).collect();
     assert_eq!(late, [300, 2999], "{verdict:#?}");
 }

@@ -14,22 +14,18 @@ fn publishes_with_limit(publishes: &[(u64, bool)]) -> HistoryBuilder {
         window: S,
     });
     for (number, (at, is_refused)) in (1..).zip(publishes) {
-        let request = ClientRequest::Publish {
-            queue: 3,
-            jobs: vec![JobParameters {
-                number,
-                ..terms(0, 0, 1)
-            }],
-        };
+        let request = publish_of(&[VersionSpec {
+            number,
+            ..terms(0, 0, 1)
+        }]);
         let outcome = match is_refused {
             true => RequestOutcome::Refused(429),
-            false => RequestOutcome::Published(vec![number.to_string()]),
+            false => stored(&[number]),
         };
         tale = tale.request(*at, request, outcome);
         tale.0.operations.last_mut().unwrap().token = 1;
         if !is_refused {
-            let end = ClientRequest::Cancel { job: number };
-            tale = tale.request(at + MS, end, RequestOutcome::Deleted);
+            tale = tale.request(at + MS, cancel_of(number), cancelled(number));
         }
     }
     tale
@@ -77,13 +73,10 @@ fn a_request_that_a_paused_redis_executes_late_counts_late() {
     let refused = || publishes_with_limit(&[(0, false), (6 * S, true)]);
     refused().expect(&[Defect::Refused]);
     let given_up = |tale: HistoryBuilder| {
-        let publish = ClientRequest::Publish {
-            queue: 3,
-            jobs: vec![JobParameters {
-                number: 9,
-                ..terms(0, 0, 1)
-            }],
-        };
+        let publish = publish_of(&[VersionSpec {
+            number: 9,
+            ..terms(0, 0, 1)
+        }]);
         let mut tale = tale.request(
             2 * S,
             publish,
@@ -106,7 +99,7 @@ fn a_revoked_token_is_rejected() {
         let tale = tale.request(delivered_at - 3 * S, request, RequestOutcome::Deleted);
         let mut tale = tale.deliver(delivered_at, 0);
         tale.0.operations.last_mut().unwrap().token = 1;
-        tale.ack(delivered_at + 5 * MS, RequestOutcome::Deleted)
+        tale.ack(delivered_at + 5 * MS, acked())
     };
     revoked(4 * S + MS).expect(&[Defect::Revoked]);
     let mut in_time = revoked(4 * S + MS);

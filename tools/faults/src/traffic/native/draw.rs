@@ -4,9 +4,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tidegate_core::IfExists;
 
-use crate::history::{JOB_LEASES, JobParameters, RetryTimes, VersionSpec, now};
+use crate::history::{RetryTimes, VersionSpec, now};
 use crate::traffic::draw;
 use crate::traffic::shared::ClientState;
+use crate::wire::job_lease;
 
 const MS: u64 = 1000;
 /// Few, so that often another job has the key.
@@ -19,12 +20,6 @@ const WAIT_MS: std::ops::Range<u64> = 200..3000;
 const RETRY_MS: std::ops::Range<u64> = 50..1200;
 /// One version in so many is not settled, so that it dies of lost workers.
 const DOOMED: u64 = 29;
-
-/// Returns the length of the lease of the version with this number, in µs.
-pub(super) const fn job_lease(number: u64) -> u64 {
-    let (shortest, longest) = (*JOB_LEASES.start(), *JOB_LEASES.end());
-    shortest + number % 18 * (longest - shortest) / 17
-}
 
 /// Whether no worker settles the version with this number while faults are injected.
 pub(super) const fn is_doomed(number: u64) -> bool {
@@ -39,21 +34,17 @@ pub(super) fn wait(random: &mut StdRng) -> u64 {
     }
 }
 
-/// Draws the number of a key.
-pub(super) fn key(random: &mut StdRng) -> u32 {
-    random.random_range(0..KEYS)
-}
-
 /// Draws a version. It has its own lease, and no idempotency key.
 pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec {
-    let drawn = draw::job(random, shared);
-    let number = drawn.number;
+    let drawn = draw::version(random, shared);
     let delay = match random.random_bool(0.35) {
         true => 0,
         false => random.random_range(0..DELAY_MAX_MS) * MS,
     };
     let has_run_at = delay > 0 && random.random_bool(0.3);
-    let key = random.random_bool(0.5).then(|| key(random));
+    let key = random
+        .random_bool(0.5)
+        .then(|| random.random_range(0..KEYS));
     let retry = random.random_bool(0.7).then(|| RetryTimes {
         delays: (0..random.random_range(1..=3))
             .map(|_| random.random_range(RETRY_MS) * MS)
@@ -61,14 +52,11 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec 
         jitter: random.random_range(0..3) * 100,
     });
     VersionSpec {
-        terms: JobParameters {
-            delay: if has_run_at { 0 } else { delay },
-            ttl: 0,
-            tries: match random.random_bool(0.7) {
-                true => random.random_range(1..=3),
-                false => 0,
-            },
-            ..drawn
+        delay: if has_run_at { 0 } else { delay },
+        ttl: 0,
+        tries: match random.random_bool(0.7) {
+            true => random.random_range(1..=3),
+            false => 0,
         },
         run_at: has_run_at.then(|| (now() + delay) / MS * MS),
         key,
@@ -77,13 +65,12 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec 
             45..80 => IfExists::Keep,
             _ => IfExists::Reject,
         },
-        lease: job_lease(number),
+        lease: job_lease(drawn.number),
         retry,
         retain: match key.is_some() && random.random_bool(0.4) {
             true => random.random_range(RETAIN_MS) * MS,
             false => 0,
         },
-        idempotency_key: None,
-        wait: 0,
+        ..drawn
     }
 }

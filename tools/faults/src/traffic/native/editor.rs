@@ -7,10 +7,9 @@ use rand::rngs::StdRng;
 use tidegate_core::IfRunning;
 use tokio::task::JoinHandle;
 
-use super::client::NativeFaultClient;
-use crate::history::{JobAddress, NativeCall, now};
+use crate::history::{ClientRequest, JobAddress, now};
 use crate::traffic::client::FaultClient;
-use crate::traffic::shared::{NATIVE_QUEUES, RecentNativeJob, locked};
+use crate::traffic::shared::{NATIVE_QUEUES, RecentJob};
 
 /// The mean pause between two requests.
 const PAUSE_MS: u64 = 80;
@@ -20,7 +19,7 @@ const RESPAWN_MAX: u64 = 5;
 
 /// The client.
 pub(in crate::traffic) struct Editor {
-    client: NativeFaultClient,
+    client: FaultClient,
     /// A client of the lmstfy wire, for respawns.
     lmstfy: FaultClient,
     random: StdRng,
@@ -28,7 +27,7 @@ pub(in crate::traffic) struct Editor {
 
 impl Editor {
     pub(in crate::traffic) const fn new(
-        client: NativeFaultClient,
+        client: FaultClient,
         lmstfy: FaultClient,
         random: StdRng,
     ) -> Self {
@@ -41,11 +40,14 @@ impl Editor {
 
     /// Sends requests until publishing ends. Starts no consumers.
     pub(in crate::traffic) async fn run(mut self) -> Vec<JoinHandle<()>> {
-        while !self.client.http.shared.is_publishing_over() {
+        while !self.client.shared.is_publishing_over() {
             match self.random.random_range(0..100) {
                 0..4 => {
                     let queue = self.random.random_range(NATIVE_QUEUES);
-                    self.lmstfy.respawn(queue, RESPAWN_MAX).await;
+                    let limit = RESPAWN_MAX;
+                    self.lmstfy
+                        .send(ClientRequest::Respawn { queue, limit })
+                        .await;
                 }
                 _ => self.edit().await,
             }
@@ -56,26 +58,22 @@ impl Editor {
     }
 
     async fn edit(&mut self) {
-        let recent = {
-            let all = locked(&self.client.http.shared.recent_native);
-            match all.len() {
-                0 => return,
-                length => all[self.random.random_range(0..length)].clone(),
-            }
+        let recent = self.client.shared.recent_native(&mut self.random);
+        let Some(RecentJob { queue, id, key }) = recent else {
+            return;
         };
-        let RecentNativeJob { queue, id, key } = recent;
         let job = match key {
             Some(key) if self.random.random_bool(0.6) => JobAddress::Key(key),
             _ => JobAddress::Id(id),
         };
-        let call = match self.random.random_range(0..100) {
+        let request = match self.random.random_range(0..100) {
             0..32 => {
                 let running = match self.random.random_range(0..100) {
                     0..30 => IfRunning::Refuse,
                     30..75 => IfRunning::Ask,
                     _ => IfRunning::Revoke,
                 };
-                NativeCall::Cancel {
+                ClientRequest::Cancel {
                     queue,
                     job,
                     running,
@@ -84,16 +82,16 @@ impl Editor {
             32..52 => {
                 let delay = self.random.random_range(0..DELAY_MAX_MS) * MS;
                 let has_run_at = self.random.random_bool(0.4);
-                NativeCall::Change {
+                ClientRequest::Change {
                     queue,
                     job,
                     delay: if has_run_at { 0 } else { delay },
                     run_at: has_run_at.then(|| (now() + delay) / MS * MS),
                 }
             }
-            52..68 => NativeCall::Promote { queue, job },
-            _ => NativeCall::Show { queue, job },
+            52..68 => ClientRequest::Promote { queue, job },
+            _ => ClientRequest::Show { queue, job },
         };
-        self.client.call(call).await;
+        self.client.send(request).await;
     }
 }

@@ -7,10 +7,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::task::JoinHandle;
 
-use super::client::NativeFaultClient;
 use super::draw;
-use crate::history::{NativeAnswer, PublishMode, RequestOutcome, VersionResult, VersionSpec};
-use crate::traffic::shared::{ClientState, NATIVE_QUEUES, RecentNativeJob};
+use crate::history::{ClientRequest, PublishMode, RequestOutcome, VersionResult, VersionSpec};
+use crate::traffic::client::FaultClient;
+use crate::traffic::shared::{ClientState, NATIVE_QUEUES, RecentJob};
 
 /// The mean pause between two requests.
 const PAUSE_MS: u64 = 150;
@@ -19,12 +19,12 @@ const BATCH_MAX: usize = 6;
 
 /// One producer.
 pub(in crate::traffic) struct NativeProducer {
-    client: NativeFaultClient,
+    client: FaultClient,
     random: StdRng,
 }
 
 impl NativeProducer {
-    pub(in crate::traffic) const fn new(client: NativeFaultClient, random: StdRng) -> Self {
+    pub(in crate::traffic) const fn new(client: FaultClient, random: StdRng) -> Self {
         Self { client, random }
     }
 
@@ -46,7 +46,7 @@ impl NativeProducer {
     }
 
     fn shared(&self) -> &ClientState {
-        &self.client.http.shared
+        &self.client.shared
     }
 
     fn draw(&mut self, mode: PublishMode) -> Vec<VersionSpec> {
@@ -59,11 +59,11 @@ impl NativeProducer {
             PublishMode::Single => draw::wait(&mut self.random),
             _ => 0,
         };
-        let shared = &self.client.http.shared;
+        let shared = &self.client.shared;
         let versions = (0..count).map(|_| {
             let version = draw::version(&mut self.random, shared);
             VersionSpec {
-                idempotency_key: is_repeatable.then_some(version.terms.number),
+                idempotency_key: is_repeatable.then_some(version.number),
                 wait,
                 ..version
             }
@@ -76,9 +76,15 @@ impl NativeProducer {
             .iter()
             .all(|version| version.idempotency_key.is_some());
         for _ in 0..=REPEATS_MAX {
-            let outcome = self.client.publish(queue, mode, versions.clone()).await;
-            let is_ended = matches!(outcome, RequestOutcome::Native(NativeAnswer::Ended { .. }));
-            if let RequestOutcome::Native(NativeAnswer::Published(results)) = outcome {
+            let request = ClientRequest::Publish {
+                queue,
+                mode,
+                versions: versions.clone(),
+                replaced: None,
+            };
+            let outcome = self.client.send(request).await;
+            let is_ended = matches!(outcome, RequestOutcome::Ended { .. });
+            if let RequestOutcome::Published(results) = outcome {
                 self.remember(queue, &versions, &results);
                 if !may_repeat || self.random.random_bool(0.7) {
                     return;
@@ -93,10 +99,10 @@ impl NativeProducer {
 
     fn remember(&self, queue: u16, versions: &[VersionSpec], results: &[VersionResult]) {
         for (version, result) in versions.iter().zip(results) {
-            if let VersionResult::Job { id, .. } = result {
-                self.shared().add_recent_native(RecentNativeJob {
+            if let Some(id) = result.id() {
+                self.shared().add_recent(RecentJob {
                     queue,
-                    id: id.clone(),
+                    id: id.to_owned(),
                     key: version.key,
                 });
             }

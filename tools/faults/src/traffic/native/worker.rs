@@ -5,11 +5,9 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::client::NativeFaultClient;
 use super::draw::is_doomed;
-use crate::history::{
-    HeldJob, NativeAnswer, RequestOutcome, ReservedVersion, SettleAction, UnixMicros, now,
-};
+use crate::history::{Delivery, HeldJob, SettleAction, UnixMicros, now};
+use crate::traffic::client::FaultClient;
 use crate::traffic::shared::{MIXED_QUEUES, NATIVE_QUEUES};
 
 const MS: u64 = 1000;
@@ -31,7 +29,7 @@ pub(in crate::traffic) enum LeaseHabit {
 
 /// One worker.
 pub(in crate::traffic) struct NativeWorker {
-    client: NativeFaultClient,
+    client: FaultClient,
     random: StdRng,
     habit: LeaseHabit,
     queues: Vec<u16>,
@@ -39,7 +37,7 @@ pub(in crate::traffic) struct NativeWorker {
 
 impl NativeWorker {
     pub(in crate::traffic) fn new(
-        client: NativeFaultClient,
+        client: FaultClient,
         mut random: StdRng,
         habit: LeaseHabit,
     ) -> Self {
@@ -57,8 +55,8 @@ impl NativeWorker {
 
     /// Runs until the end of the run.
     pub(in crate::traffic) async fn run(mut self) {
-        while !self.client.http.shared.is_over() {
-            let is_careful = self.client.http.shared.is_careful();
+        while !self.client.shared.is_over() {
+            let is_careful = self.client.shared.is_careful();
             let lease = match self.habit {
                 _ if is_careful => Some(CAREFUL_LEASE),
                 LeaseHabit::Short => Some(self.random.random_range(100..500) * MS),
@@ -78,34 +76,27 @@ impl NativeWorker {
             let reserving = self
                 .client
                 .reserve(&self.queues, lease, max_jobs, wait, hang_up);
-            if let RequestOutcome::Native(NativeAnswer::Reserved(jobs)) = reserving.await {
-                self.process(jobs).await;
-            }
+            let jobs = reserving.await;
+            self.process(jobs).await;
         }
     }
 
     /// Acknowledges most jobs together, and settles each of the others alone.
-    async fn process(&mut self, jobs: Vec<ReservedVersion>) {
-        let is_careful = self.client.http.shared.is_careful();
+    async fn process(&mut self, jobs: Vec<Delivery>) {
+        let is_careful = self.client.shared.is_careful();
         let (mut done, mut others) = (Vec::new(), Vec::new());
         for job in jobs {
-            let Some(number) = job.number else {
+            let lease_until = job.lease_until;
+            let Some(held) = job.held() else {
                 continue;
-            };
-            let held = HeldJob {
-                queue: job.queue,
-                id: job.id,
-                attempt: job.attempt,
-                lease: job.lease,
-                number,
             };
             let draw = self.random.random_range(0..100);
             match draw {
                 _ if is_careful => done.push(held),
-                _ if is_doomed(number) => {}
+                _ if is_doomed(held.number) => {}
                 // Never settled, as after a crash.
                 0..8 => {}
-                8..45 => others.push((held, draw, job.lease_until)),
+                8..45 => others.push((held, draw, lease_until)),
                 _ => done.push(held),
             }
         }

@@ -22,11 +22,12 @@ fn published_ahead(history: NativeHistoryBuilder, version: &VersionSpec) -> Nati
         run_at: Some(T0 + 3 * S + AHEAD),
         is_replayed: false,
     };
-    let number = version.terms.number;
+    let number = version.number;
     let history = history.publish_result(3 * S, version.clone(), result);
     history.deliver_to_lmstfy_with(7 * S, number, 10, |got| {
-        got.created = T0 + 3 * S + AHEAD;
-        got.elapsed = 0;
+        got.created = Some(T0 + 3 * S + AHEAD);
+        got.reserved = T0 + 3 * S + AHEAD;
+        got.lease_until = got.reserved + TTR;
     })
 }
 
@@ -36,12 +37,6 @@ fn delivered_ahead(history: NativeHistoryBuilder, at: u64, attempt: u32) -> Nati
         got.reserved += AHEAD;
         got.lease_until += AHEAD;
     })
-}
-
-fn lmstfy_ack(mut history: NativeHistoryBuilder, at: u64) -> NativeHistoryBuilder {
-    let ack = ClientRequest::Ack { job: 1 };
-    history.builder = history.builder.request(at, ack, RequestOutcome::Deleted);
-    history
 }
 
 /// A cancel that may have ended the job after all that was observed.
@@ -63,7 +58,7 @@ fn a_lease_of_a_job_that_was_created_with_a_clock_ahead_began_in_its_request() {
 
 #[test]
 fn a_job_that_was_created_with_a_clock_ahead_comes_before_its_ack() {
-    let acked = |history, at| cancelled_last(lmstfy_ack(published_ahead(history, &plain(1)), at));
+    let acked = |history, at| cancelled_last(published_ahead(history, &plain(1)).ack_on_lmstfy(at));
     acked(history_with_wrong_clock(), 7 * S + 9 * MS).expect(&[]);
     // It came after its ack.
     acked(history_with_wrong_clock(), 6 * S).expect(&[Defect::AfterItsEnd]);
@@ -74,14 +69,14 @@ fn a_job_that_was_created_with_a_clock_ahead_may_be_ended_by_its_ack() {
     let keyed = keyed(1, IfExists::Keep);
     let came = published_ahead(history_with_wrong_clock(), &keyed);
     came.expect(&[Defect::Lost]);
-    lmstfy_ack(came, 7 * S + 9 * MS).expect(&[]);
+    came.ack_on_lmstfy(7 * S + 9 * MS).expect(&[]);
 }
 
 #[test]
 fn a_failure_counts_although_the_lease_of_its_attempt_began_in_the_future() {
     let again = |result: Option<Outcome>, tries_left| {
         let mut version = plain(1);
-        version.terms.tries = 3;
+        version.tries = 3;
         let history = history_with_wrong_clock().publish(S, version, PublishResult::Created);
         let history = delivered_ahead(history, 3 * S, 1);
         let history = match result {
@@ -89,7 +84,7 @@ fn a_failure_counts_although_the_lease_of_its_attempt_began_in_the_future() {
             None => history,
         };
         let history = history.deliver_to_lmstfy(19 * S, 1, tries_left);
-        lmstfy_ack(history, 19 * S + 9 * MS)
+        history.ack_on_lmstfy(19 * S + 9 * MS)
     };
     let retry = retry_at(T0 + 19 * S);
     again(Some(retry), 2).expect(&[]);

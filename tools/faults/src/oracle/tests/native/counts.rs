@@ -4,7 +4,7 @@ use super::*;
 
 fn limited(number: u64, attempts: u64) -> VersionSpec {
     let mut version = plain(number);
-    version.terms.tries = attempts;
+    version.tries = attempts;
     version
 }
 
@@ -15,10 +15,10 @@ fn only_reported_failures_count() {
         let history = history
             .deliver(2 * MS, 1, 1)
             .settle_with(9 * MS, (1, 1), action, outcome);
-        let history = history.deliver_with(3 * S, 1, 2, |got| got.failures = failures);
+        let history = history.deliver_with(3 * S, 1, 2, |got| got.failures = Some(failures));
         history.ack(3 * S + 9 * MS, 1, 2)
     };
-    let retry = RequestOutcome::Native(NativeAnswer::Settled(vec![retry_at(T0 + 2 * S + 10 * MS)]));
+    let retry = RequestOutcome::Settled(vec![retry_at(T0 + 2 * S + 10 * MS)]);
     let fail = SettleAction::FailRetryIn(2 * S);
     second(fail, retry.clone(), 1).expect(&[]);
     second(fail, retry.clone(), 2).expect(&[Defect::DiedEarly]);
@@ -35,12 +35,8 @@ fn the_lmstfy_wire_shows_the_failures_as_tries() {
     let second = |tries_left| {
         let history = NativeHistoryBuilder::new().publish(0, limited(1, 3), PublishResult::Created);
         let history = history.deliver(2 * MS, 1, 1);
-        let mut history = history.deliver_to_lmstfy(3 * S, 1, tries_left);
-        let ack = ClientRequest::Ack { job: 1 };
-        history.builder = history
-            .builder
-            .request(3 * S + 9 * MS, ack, RequestOutcome::Deleted);
-        history
+        let history = history.deliver_to_lmstfy(3 * S, 1, tries_left);
+        history.ack_on_lmstfy(3 * S + 9 * MS)
     };
     second(3).expect(&[]);
     second(2).expect(&[Defect::DiedEarly]);
@@ -78,7 +74,7 @@ fn a_failure_is_that_of_an_attempt_which_redis_may_have_lost() {
     let lost = begin.deliver(2 * MS, 1, 2);
     let lost = fail(lost, 10 * MS, 2);
     let again = fail(lost.deliver(S, 1, 1), S + 9 * MS, 1);
-    let again = again.deliver_with(2 * S, 1, 2, |got| got.failures = 1);
+    let again = again.deliver_with(2 * S, 1, 2, |got| got.failures = Some(1));
     let again = again.ack(2 * S + 9 * MS, 1, 2);
     again.clone().failover(0, S + 5 * MS).expect(&[]);
     // Without a failover the order of the attempts, the count of failures, and the second end are defects.

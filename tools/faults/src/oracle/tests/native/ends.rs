@@ -106,7 +106,7 @@ fn a_cancelled_job_does_not_come() {
     let cancelled = |effect| {
         let history = NativeHistoryBuilder::new().publish(0, delayed(1, S), PublishResult::Created);
         let history = history.cancel(500 * MS, IfRunning::Refuse, effect);
-        let history = history.deliver_with(S + 5 * MS, 1, 1, |got| got.run_at = T0 + S + MS);
+        let history = history.deliver_with(S + 5 * MS, 1, 1, |got| got.run_at = Some(T0 + S + MS));
         history.ack(S + 9 * MS, 1, 1)
     };
     cancelled(CancelEffect::Deleted(JobState::Delayed))
@@ -149,10 +149,11 @@ fn a_dead_job_comes_only_after_a_respawn() {
 #[test]
 fn the_versions_of_an_atomic_batch_are_stored_together() {
     let batch = |outcome| {
-        let call = NativeCall::Publish {
+        let call = ClientRequest::Publish {
             queue: QUEUE,
             mode: PublishMode::Atomic,
             versions: vec![plain(1), plain(2)],
+            replaced: None,
         };
         let history = NativeHistoryBuilder::new().request(0, call, outcome);
         history.deliver(2 * MS, 1, 1).ack(9 * MS, 1, 1)
@@ -170,10 +171,11 @@ fn the_versions_of_an_atomic_batch_are_stored_together() {
 #[test]
 fn an_unconfirmed_atomic_batch_may_be_lost_with_a_master() {
     let around = span(0, S);
-    let batch = NativeCall::Publish {
+    let batch = ClientRequest::Publish {
         queue: QUEUE,
         mode: PublishMode::Atomic,
         versions: vec![plain(1), plain(2)],
+        replaced: None,
     };
     let mut stored = NativeHistoryBuilder::new()
         .request(0, batch.clone(), RequestOutcome::Failed(504))
@@ -192,10 +194,8 @@ fn an_unconfirmed_atomic_batch_may_be_lost_with_a_master() {
     let mut results = vec![stored.job_result(0, &plain(2), PublishResult::Created)];
     stored = stored.job("A");
     results.insert(0, stored.job_result(0, &plain(1), PublishResult::Created));
-    let confirmed = NativeAnswer::Published(results);
-    stored
-        .answered(MS, batch, confirmed)
-        .expect(&[Defect::Lost]);
+    let confirmed = RequestOutcome::Published(results);
+    stored.request(MS, batch, confirmed).expect(&[Defect::Lost]);
 }
 
 #[test]
@@ -204,12 +204,7 @@ fn an_lmstfy_consumer_ends_a_native_job() {
         .publish(0, plain(1), PublishResult::Created)
         .deliver_to_lmstfy(2 * MS, 1, 10);
     came.expect(&[Defect::Lost]);
-    let mut acked = came;
-    acked.builder = acked.builder.request(
-        9 * MS,
-        ClientRequest::Ack { job: 1 },
-        RequestOutcome::Deleted,
-    );
+    let acked = came.ack_on_lmstfy(9 * MS);
     acked.expect(&[]);
     acked
         .deliver(LEASE + 4 * MS, 1, 2)

@@ -63,13 +63,13 @@ fn a_retained_job_keeps_its_key_for_its_time() {
 #[test]
 fn an_unfinished_job_is_found() {
     let not_found = |at| {
-        let call = NativeCall::Show {
+        let call = ClientRequest::Show {
             queue: QUEUE,
             job: JobAddress::Key(KEY),
         };
         let history = NativeHistoryBuilder::new()
             .publish(0, keyed(1, IfExists::Keep), PublishResult::Created)
-            .answered(at, call, NativeAnswer::NotFound);
+            .request(at, call, RequestOutcome::NotFound);
         history.deliver(900 * MS, 1, 1).ack(909 * MS, 1, 1)
     };
     not_found(500 * MS).expect(&[Defect::Lost]);

@@ -9,18 +9,11 @@ mod repeats;
 mod results;
 mod times;
 
-use tidegate_core::v1::consume::Outcome;
-use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{IfExists, IfRunning, JobState};
+use tidegate_core::{IfExists, IfRunning};
 
-use super::{Defect, HistoryBuilder, MS, S, T0, TTR, judge, no_job, span};
-use crate::fault::Class;
-use crate::history::{
-    CancelEffect, ClientRequest, HeldJob, History, JobAddress, JobEndAnswer, JobInAnswer,
-    JobParameters, NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion,
-    RetryTimes, RunResult, SettleAction, ShownVersion, VersionResult, VersionSpec,
-};
+use super::*;
+use crate::history::{JobEndAnswer, RetryTimes, RunResult, ShownJob};
 
 const QUEUE: u16 = 20;
 const KEY: u32 = 1;
@@ -37,11 +30,8 @@ struct NativeHistoryBuilder {
 /// A version without a key, a delay and a limit of attempts.
 fn plain(number: u64) -> VersionSpec {
     VersionSpec {
-        terms: JobParameters {
-            number,
-            bytes: 50,
-            ..JobParameters::default()
-        },
+        number,
+        bytes: 50,
         lease: LEASE,
         ..VersionSpec::default()
     }
@@ -49,7 +39,7 @@ fn plain(number: u64) -> VersionSpec {
 
 fn delayed(number: u64, delay: u64) -> VersionSpec {
     let mut version = plain(number);
-    version.terms.delay = delay;
+    version.delay = delay;
     version
 }
 
@@ -82,19 +72,19 @@ impl NativeHistoryBuilder {
     fn new() -> Self {
         let builder = HistoryBuilder(History {
             bound: S,
-            native: vec![QUEUE],
             began: T0,
             ended: T0 + 110 * S,
             ..History::default()
         });
-        let request = ClientRequest::Native(NativeCall::Reserve {
+        let request = ClientRequest::Reserve {
             queues: vec![QUEUE],
             lease: Some(LEASE),
             max_jobs: 1,
-        });
-        let nothing = RequestOutcome::Native(NativeAnswer::Reserved(Vec::new()));
+        };
+        let nothing = RequestOutcome::Delivered(Vec::new());
+        let whole = span(0, 110 * S);
         Self {
-            builder: builder.operation(span(0, 110 * S), request, nothing),
+            builder: builder.operation_on(Wire::Native, whole, request, nothing),
             id: "A",
         }
     }
@@ -105,28 +95,33 @@ impl NativeHistoryBuilder {
         self
     }
 
-    fn request(mut self, at: u64, call: NativeCall, outcome: RequestOutcome) -> Self {
-        let request = ClientRequest::Native(call);
-        self.builder = self.builder.operation(span(at, at + MS), request, outcome);
+    fn request(self, at: u64, request: ClientRequest, outcome: RequestOutcome) -> Self {
+        self.operation(span(at, at + MS), request, outcome)
+    }
+
+    fn operation(mut self, at: Span, request: ClientRequest, outcome: RequestOutcome) -> Self {
+        let builder = self.builder;
+        self.builder = builder.operation_on(Wire::Native, at, request, outcome);
         self
     }
 
-    fn answered(self, at: u64, call: NativeCall, answer: NativeAnswer) -> Self {
-        self.request(at, call, RequestOutcome::Native(answer))
+    /// A consumer of the lmstfy wire acks version 1.
+    fn ack_on_lmstfy(mut self, at: u64) -> Self {
+        let mut request = ack_of(1);
+        if let ClientRequest::Settle { jobs, .. } = &mut request {
+            jobs[0].id = self.id.to_owned();
+        }
+        self.builder = self.builder.request(at, request, acked());
+        self
     }
 
     fn publish_with(self, at: u64, version: VersionSpec, outcome: RequestOutcome) -> Self {
-        let call = NativeCall::Publish {
-            queue: QUEUE,
-            mode: PublishMode::Single,
-            versions: vec![version],
-        };
-        self.request(at, call, outcome)
+        self.request(at, ClientRequest::publish(QUEUE, version), outcome)
     }
 
     fn publish_result(self, at: u64, version: VersionSpec, result: VersionResult) -> Self {
-        let answer = NativeAnswer::Published(vec![result]);
-        self.publish_with(at, version, RequestOutcome::Native(answer))
+        let answer = RequestOutcome::Published(vec![result]);
+        self.publish_with(at, version, answer)
     }
 
     /// Publishes a version; the script runs in the ms in which the request begins.
@@ -136,7 +131,7 @@ impl NativeHistoryBuilder {
     }
 
     fn job_result(&self, at: u64, version: &VersionSpec, outcome: PublishResult) -> VersionResult {
-        let delay = version.terms.delay;
+        let delay = version.delay;
         VersionResult::Job {
             id: self.id.to_owned(),
             outcome,
@@ -156,35 +151,36 @@ impl NativeHistoryBuilder {
     }
 
     fn deliver_with(
-        mut self,
+        self,
         at: u64,
         number: u64,
         attempt: u32,
-        change: impl FnOnce(&mut ReservedVersion),
+        change: impl FnOnce(&mut Delivery),
     ) -> Self {
         let key = self.has_key(number).then_some(KEY);
-        let mut got = ReservedVersion {
+        let mut got = Delivery {
             number: Some(number),
             id: self.id.to_owned(),
             key,
             queue: QUEUE,
-            attempt,
+            attempt: Some(attempt),
+            failures: Some(0),
+            tries_left: None,
+            created: None,
+            run_at: Some(T0),
             lease: String::new(),
-            failures: 0,
-            run_at: T0,
             reserved: T0 + at,
             lease_until: T0 + at + LEASE + MS,
         };
         change(&mut got);
-        let request = ClientRequest::Native(NativeCall::Reserve {
+        let request = ClientRequest::Reserve {
             queues: vec![QUEUE],
             lease: Some(LEASE),
             max_jobs: 1,
-        });
+        };
         let from = at.saturating_sub(100 * MS);
-        let answer = RequestOutcome::Native(NativeAnswer::Reserved(vec![got]));
-        self.builder = self.builder.operation(span(from, at + MS), request, answer);
-        self
+        let answer = RequestOutcome::Delivered(vec![got]);
+        self.operation(span(from, at + MS), request, answer)
     }
 
     /// A consumer of the lmstfy wire gets this version.
@@ -197,33 +193,22 @@ impl NativeHistoryBuilder {
         at: u64,
         number: u64,
         tries_left: u64,
-        change: impl FnOnce(&mut JobInAnswer),
+        change: impl FnOnce(&mut Delivery),
     ) -> Self {
-        let mut got = JobInAnswer {
-            number: Some(number),
-            id: self.id.to_owned(),
-            queue: QUEUE,
-            tries_left,
-            created: T0,
-            elapsed: at,
-        };
+        let mut got = delivery_of(number, 0, at, tries_left);
+        (got.id, got.queue) = (self.id.to_owned(), QUEUE);
         change(&mut got);
-        let request = ClientRequest::Consume {
-            queues: vec![QUEUE],
-            ttr: TTR,
-            count: 1,
-        };
         let answer = RequestOutcome::Delivered(vec![got]);
-        self.builder = self.builder.operation(span(at, at + MS), request, answer);
+        self.builder = self.builder.request(at, consume_of(&[QUEUE]), answer);
         self
     }
 
     fn has_key(&self, number: u64) -> bool {
         let mut published = self.builder.0.operations.iter();
         published.any(|operation| match &operation.request {
-            ClientRequest::Native(NativeCall::Publish { versions, .. }) => versions
+            ClientRequest::Publish { versions, .. } => versions
                 .iter()
-                .any(|it| it.terms.number == number && it.key.is_some()),
+                .any(|it| it.number == number && it.key.is_some()),
             _ => false,
         })
     }
@@ -238,16 +223,15 @@ impl NativeHistoryBuilder {
         let held = HeldJob {
             queue: QUEUE,
             id: self.id.to_owned(),
-            attempt,
+            attempt: Some(attempt),
             lease: String::new(),
             number,
         };
-        let jobs = vec![held];
-        self.request(at, NativeCall::Settle { action, jobs }, outcome)
+        self.request(at, ClientRequest::settle(action, held), outcome)
     }
 
     fn settle(self, at: u64, of: (u64, u32), action: SettleAction, result: Outcome) -> Self {
-        let answer = RequestOutcome::Native(NativeAnswer::Settled(vec![result]));
+        let answer = RequestOutcome::Settled(vec![result]);
         self.settle_with(at, of, action, answer)
     }
 
@@ -256,7 +240,7 @@ impl NativeHistoryBuilder {
     }
 
     fn cancel_with(self, at: u64, running: IfRunning, outcome: RequestOutcome) -> Self {
-        let call = NativeCall::Cancel {
+        let call = ClientRequest::Cancel {
             queue: QUEUE,
             job: JobAddress::Id(self.id.to_owned()),
             running,
@@ -266,12 +250,12 @@ impl NativeHistoryBuilder {
 
     fn cancel(self, at: u64, running: IfRunning, effect: CancelEffect) -> Self {
         let id = self.id.to_owned();
-        let answer = NativeAnswer::Cancelled { id, effect };
-        self.cancel_with(at, running, RequestOutcome::Native(answer))
+        let answer = RequestOutcome::Cancelled { id, effect };
+        self.cancel_with(at, running, answer)
     }
 
-    fn show(self, at: u64, change: impl FnOnce(&mut ShownVersion)) -> Self {
-        let mut shown = ShownVersion {
+    fn show(self, at: u64, change: impl FnOnce(&mut ShownJob)) -> Self {
+        let mut shown = ShownJob {
             id: self.id.to_owned(),
             state: JobState::Ready,
             attempt: 0,
@@ -280,11 +264,11 @@ impl NativeHistoryBuilder {
             died_of_losses: false,
         };
         change(&mut shown);
-        let call = NativeCall::Show {
+        let call = ClientRequest::Show {
             queue: QUEUE,
             job: JobAddress::Id(self.id.to_owned()),
         };
-        self.answered(at, call, NativeAnswer::Shown(Box::new(shown)))
+        self.request(at, call, RequestOutcome::Shown(Box::new(shown)))
     }
 
     fn respawn(mut self, at: u64) -> Self {
@@ -293,7 +277,7 @@ impl NativeHistoryBuilder {
             limit: 10,
         };
         let outcome = RequestOutcome::Respawned(1);
-        self.builder = self.builder.operation(span(at, at + MS), request, outcome);
+        self.builder = self.builder.request(at, request, outcome);
         self
     }
 
@@ -306,8 +290,6 @@ impl NativeHistoryBuilder {
 
     #[track_caller]
     fn expect(&self, expected: &[Defect]) {
-        let verdict = judge(&self.builder.0);
-        let found: Vec<Defect> = verdict.findings.iter().map(|it| it.defect).collect();
-        assert_eq!(found, expected, "{verdict:#?}");
+        self.builder.expect(expected);
     }
 }

@@ -16,16 +16,11 @@ fn result_of(id: &str, number: u64, attempt: u32) -> JobEndAnswer {
 
 impl NativeHistoryBuilder {
     /// Publishes a version, and is answered so a second later.
-    fn publish_and_wait(mut self, at: u64, version: VersionSpec, end: JobEndAnswer) -> Self {
-        let request = ClientRequest::Native(NativeCall::Publish {
-            queue: QUEUE,
-            mode: PublishMode::Single,
-            versions: vec![waiting(version)],
-        });
+    fn publish_and_wait(self, at: u64, version: VersionSpec, end: JobEndAnswer) -> Self {
+        let request = ClientRequest::publish(QUEUE, waiting(version));
         let id = self.id.to_owned();
-        let answer = RequestOutcome::Native(NativeAnswer::Ended { id, end });
-        self.builder = self.builder.operation(span(at, at + S), request, answer);
-        self
+        let answer = RequestOutcome::Ended { id, end };
+        self.operation(span(at, at + S), request, answer)
     }
 }
 
@@ -34,7 +29,7 @@ fn a_result_is_that_of_the_run_that_ended_the_job() {
     let run = |end| {
         let waited = NativeHistoryBuilder::new().publish_and_wait(0, plain(1), end);
         let again = waited.deliver(2 * MS, 1, 1);
-        let again = again.deliver_with(3 * S, 1, 2, |got| got.run_at = T0);
+        let again = again.deliver_with(3 * S, 1, 2, |got| got.run_at = Some(T0));
         again.ack(3 * S + 9 * MS, 1, 2)
     };
     let waited = |end| {
@@ -68,7 +63,7 @@ fn the_result_of_a_run_that_is_repeated_is_not_shown() {
             .publish(4 * MS, keyed(2, IfExists::Replace), PublishResult::Rerun);
         let rerun = both.settle(9 * MS, (1, 1), SettleAction::Ack, Outcome::Rerun);
         rerun
-            .deliver_with(12 * MS, 2, 2, |got| got.run_at = T0 + 9 * MS)
+            .deliver_with(12 * MS, 2, 2, |got| got.run_at = Some(T0 + 9 * MS))
             .ack(20 * MS, 2, 2)
     };
     newest(result_of("A", 2, 2)).expect(&[]);

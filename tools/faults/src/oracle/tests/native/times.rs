@@ -15,7 +15,7 @@ fn a_version_is_neither_early_nor_late() {
     came_at(delayed, 2 * S + 5 * MS, 1).expect(&[Defect::Late]);
     // The answer shows a due time that is later than the begin of the lease.
     let shown = NativeHistoryBuilder::new().publish(0, plain(1), PublishResult::Created);
-    let shown = shown.deliver_with(2 * MS, 1, 1, |got| got.run_at = T0 + 3 * MS);
+    let shown = shown.deliver_with(2 * MS, 1, 1, |got| got.run_at = Some(T0 + 3 * MS));
     shown.ack(9 * MS, 1, 1).expect(&[Defect::Early]);
 }
 
@@ -23,7 +23,7 @@ fn a_version_is_neither_early_nor_late() {
 fn a_changed_job_comes_at_its_new_time() {
     let delayed = NativeHistoryBuilder::new().publish(0, delayed(1, 5 * S), PublishResult::Created);
     let to = |run_at, outcome: fn(u64) -> RequestOutcome| {
-        let call = NativeCall::Change {
+        let call = ClientRequest::Change {
             queue: QUEUE,
             job: JobAddress::Id("A".to_owned()),
             delay: S,
@@ -33,7 +33,7 @@ fn a_changed_job_comes_at_its_new_time() {
     };
     let changed = |run_at| {
         let id = "A".to_owned();
-        RequestOutcome::Native(NativeAnswer::Due { id, run_at })
+        RequestOutcome::Due { id, run_at }
     };
     came_at(to(T0 + S, changed), S, 1).expect(&[]);
     came_at(to(T0 + S, changed), S - MS, 1).expect(&[Defect::Early]);
@@ -41,7 +41,7 @@ fn a_changed_job_comes_at_its_new_time() {
     came_at(to(0, |_| no_job()), S + 2 * MS, 1).expect(&[]);
     came_at(to(0, |_| no_job()), 5 * S + 2 * MS, 1).expect(&[]);
     came_at(to(0, |_| no_job()), 500 * MS, 1).expect(&[Defect::Early]);
-    let promote = NativeCall::Promote {
+    let promote = ClientRequest::Promote {
         queue: QUEUE,
         job: JobAddress::Id("A".to_owned()),
     };
@@ -68,7 +68,7 @@ fn a_failed_job_is_retried_at_the_time_in_the_answer() {
         )
     };
     let again = |history: NativeHistoryBuilder, at| {
-        let history = history.deliver_with(at, 1, 2, |got| got.failures = 1);
+        let history = history.deliver_with(at, 1, 2, |got| got.failures = Some(1));
         history.ack(at + 9 * MS, 1, 2)
     };
     again(failed(S + 11 * MS), S + 11 * MS).expect(&[]);
@@ -86,9 +86,7 @@ fn a_consumer_acks_within_the_ms_in_which_it_gets_a_job() {
     let mut history = history.deliver(2 * MS, 1, 1).deliver(at, 1, 2);
     let operations = &mut history.builder.0.operations;
     operations.last_mut().unwrap().span.to = T0 + at + MS / 2;
-    let ack = ClientRequest::Ack { job: 1 };
-    let acked = RequestOutcome::Deleted;
-    history.builder = history.builder.request(at + MS * 3 / 4, ack, acked);
+    let history = history.ack_on_lmstfy(at + MS * 3 / 4);
     history.expect(&[]);
 }
 
@@ -117,12 +115,15 @@ fn retries_climb_the_ladder() {
         for before in 1..attempt {
             let from = u64::from(before - 1) * 4 * S;
             history = history
-                .deliver_with(from + 2 * MS, 1, before, |got| got.failures = before - 1)
+                .deliver_with(from + 2 * MS, 1, before, |got| {
+                    got.failures = Some(before - 1)
+                })
                 .settle_with(from + 9 * MS, (1, before), SettleAction::Fail, no_job());
         }
         let from = u64::from(attempt - 1) * 4 * S;
-        let history =
-            history.deliver_with(from + 2 * MS, 1, attempt, |got| got.failures = failures);
+        let history = history.deliver_with(from + 2 * MS, 1, attempt, |got| {
+            got.failures = Some(failures)
+        });
         history
             .settle(
                 from + 9 * MS,
@@ -157,7 +158,7 @@ fn a_failure_that_redis_has_lost_delays_no_retry() {
     );
     let first_again = came_at(failed.clone(), 400 * MS, 1);
     first_again.failover(0, 20 * MS).expect(&[]);
-    let second = failed.deliver_with(400 * MS, 1, 2, |got| got.failures = 1);
+    let second = failed.deliver_with(400 * MS, 1, 2, |got| got.failures = Some(1));
     let second = second.ack(409 * MS, 1, 2);
     second.failover(500 * MS, 600 * MS).expect(&[Defect::Early]);
 }
