@@ -10,7 +10,7 @@
 //!                              ▼
 //!                           oracle    a pure function: history ─► verdict
 //!                              ▼
-//!                           report    a table, a plot, and all data as files
+//!                           report    a table, and all data as files
 //! ```
 //!
 //! All random choices come from the seed of the run, so a plan can be repeated. The timing of the machine cannot.

@@ -45,19 +45,14 @@ pub struct Plan {
     /// The deployment.
     pub deployment: Deployment,
     /// Whether a publish waits for all replicas.
-    #[serde(default)]
     pub is_replicated: bool,
     /// Whether a publish waits for the disk of its Redis.
-    #[serde(default)]
     pub is_synced: bool,
     /// The width of the slots of far timers, in ms.
-    #[serde(default = "slot_ms_default")]
     pub slot_ms: u64,
     /// Added latency of each daemon, or of each server of a cluster, in ms per direction. Empty = none.
-    #[serde(default)]
     pub latencies_ms: Vec<u64>,
     /// Whether there is a second Redis, to which the pool moves and back.
-    #[serde(default)]
     pub has_second_redis: bool,
     /// Number of APIs.
     pub apis: usize,
@@ -153,11 +148,6 @@ impl Plan {
             faults,
         }
     }
-}
-
-/// Default for histories of old runs, which lack the field.
-const fn slot_ms_default() -> u64 {
-    65_536
 }
 
 fn without(mut classes: Vec<Class>, class: Class) -> Vec<Class> {

@@ -20,14 +20,11 @@ pub struct Episode {
     /// Writes that Redis acknowledged in this time may be lost, because of its configuration.
     pub may_lose: Option<Span>,
     /// Queues on unaffected servers: from `unaffected_from` on it excuses nothing there.
-    #[serde(default)]
     pub unaffected_queues: Vec<u16>,
     /// The time from which on it excuses nothing for `unaffected_queues`.
-    #[serde(default)]
     pub unaffected_from: UnixMicros,
     /// The times in which an API that stopped closed idle connections: a request that was sent on one then may stay
     /// without an answer.
-    #[serde(default)]
     pub idle_closed: Vec<Span>,
 }
 

@@ -7,7 +7,6 @@ use super::time::UnixMicros;
 
 /// A job to store, or a version of the job that has its key. Times are in µs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct VersionSpec {
     /// Its number, unique in the run; its payload begins with it.
     pub number: u64,

@@ -1,7 +1,6 @@
 //! Reports of a run: a table, a plot, and all data as files.
 
 mod file;
-mod plot;
 mod run_report;
 mod run_summary;
 mod summary;
@@ -28,14 +27,13 @@ impl RunReport {
         RunSummary::from_report(self)
     }
 
-    /// Writes table, facts, plot and history into `folder`.
+    /// Writes table, facts and history into `folder`.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         self.write_verdict(folder)?;
-        self.write_history(folder)?;
-        plot::draw(self, &folder.join("lateness.svg")).map_err(io::Error::other)
+        self.write_history(folder)
     }
 
     /// Writes the history into `folder`.

@@ -35,12 +35,6 @@ impl RunReport {
             .worst_between(from, to.max(episode.excuses_until))
     }
 
-    /// Returns the latest delivery of all.
-    #[must_use]
-    pub fn latest_delivery(&self) -> Option<Lateness> {
-        self.verdict.worst_between(0, UnixMicros::MAX)
-    }
-
     /// Returns the time from the end of an episode to the next successful publish, in µs.
     #[must_use]
     pub fn recovery_after(&self, episode: &Episode) -> Option<u64> {

@@ -23,7 +23,6 @@ pub struct RunSummary {
     /// The deployment.
     pub deployment: Deployment,
     /// Whether a publish waited for all replicas.
-    #[serde(default)]
     pub is_replicated: bool,
     /// When the clients started.
     pub began: UnixMicros,
@@ -46,7 +45,6 @@ pub struct RunSummary {
     /// Largest allowed lateness without an excuse, in µs.
     pub bound: u64,
     /// Whether the run proves anything about lateness.
-    #[serde(default)]
     pub proves_lateness: bool,
     /// Number of findings, by kind.
     pub findings: BTreeMap<Defect, usize>,
