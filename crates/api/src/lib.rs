@@ -26,7 +26,7 @@ mod http;
 mod lmstfy;
 mod metrics;
 mod open_files;
-mod relay_table;
+mod relay_status;
 mod spans;
 mod v1;
 mod youzan;

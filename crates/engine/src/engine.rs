@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_store::{Relays, Store};
+use tidegate_core::v1::relay::RelayConfig;
+use tidegate_store::{Store, Table};
 
 use crate::access::api_keys::ApiKeyCache;
 use crate::access::limits::RateLimiter;
@@ -58,7 +59,7 @@ pub struct Engine {
     /// The API keys, cached.
     pub keys: ApiKeyCache,
     /// The relays that are set through the API.
-    pub relays: Relays,
+    pub relays: Table<RelayConfig>,
     /// The rate limits of tokens.
     pub limits: RateLimiter,
     /// Whether requests are accepted with any token or none.

@@ -43,7 +43,7 @@ pub use publish::durability::DurabilityTarget;
 pub use publish::size::PublishSize;
 pub use publish::{JobsToPublish, Published, StoredJob};
 pub use queue::act::{ActCursor, ActPage};
-pub use queue::change_attempts::ChangeAttempts;
+pub use queue::change_attempts::{ChangeAttempts, VersionMismatch};
 pub use queue::job_list::{JobCursor, JobPage};
 pub use queue::lanes::LaneTable;
 pub use queue::overview::{PoolOverview, PoolSizes, QueueFigures};

@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::QueueKey;
-use tidegate_store::{LaneRows, PolicyChanges, Store, StoreError, StoredPolicy, TableRevision};
+use tidegate_core::{Policy, QueueKey};
+use tidegate_store::{LaneRows, Store, StoreError, TableChanges, TableRevision};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::instance::Instance;
@@ -25,18 +25,14 @@ struct KeptDead {
 }
 
 impl KeptDead {
-    fn apply(&mut self, changes: PolicyChanges) {
-        let (entries, last) = match changes {
-            PolicyChanges::None => return,
-            PolicyChanges::Some { entries, last } => (entries, last),
-            PolicyChanges::All { entries, last } => {
-                self.by_queue.clear();
-                (entries, last)
-            }
-        };
-        self.last = Some(last);
-        for (queue, StoredPolicy { policy, .. }) in entries {
-            match policy.keep_dead_ms {
+    fn apply(&mut self, changes: TableChanges<Policy>) {
+        self.last = Some(changes.last);
+        if changes.is_all {
+            self.by_queue.clear();
+        }
+        for (queue, row) in changes.by_name {
+            let policy = row.and_then(|row| row.value.ok());
+            match policy.and_then(|policy| policy.keep_dead_ms) {
                 Some(kept_ms) => self.by_queue.insert(queue, Duration::from_millis(kept_ms)),
                 None => self.by_queue.remove(&queue),
             };
@@ -64,8 +60,9 @@ pub(crate) async fn delete_old(pool: &str, instance: Arc<Instance>) -> Infallibl
 
 /// Returns how many jobs were deleted. A lane that fails does not keep the others from being checked.
 async fn delete_once(store: &Store, kept: &mut KeptDead) -> Result<u64, StoreError> {
-    let changes = store.policies().changes_since(kept.last).await?;
-    kept.apply(changes);
+    if let Some(changes) = store.policies().changes_since(kept.last).await? {
+        kept.apply(changes);
+    }
     if kept.by_queue.is_empty() {
         return Ok(0);
     }
@@ -84,41 +81,43 @@ async fn delete_once(store: &Store, kept: &mut KeptDead) -> Result<u64, StoreErr
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::Policy;
+    use tidegate_store::Row;
 
     use super::*;
 
     #[test]
     fn only_queues_that_do_not_keep_dead_jobs_for_ever_are_checked() {
         let queue = |name: &str| QueueKey::try_from(name).unwrap();
-        let keeping = |keep_dead_ms| StoredPolicy {
-            policy: Policy {
+        let keeping = |keep_dead_ms| {
+            let policy = Policy {
                 keep_dead_ms,
                 ..Policy::default()
-            },
-            ..StoredPolicy::default()
+            };
+            Some(Row {
+                value: Ok(policy),
+                ..Row::default()
+            })
         };
-        let some = |entries: &[(&str, Option<u64>)]| {
-            let entries = entries.iter();
-            entries
-                .map(|(name, kept_ms)| (queue(name), keeping(*kept_ms)))
-                .collect()
+        let changes = |rows: &[(&str, Option<u64>)], is_all| {
+            let rows = rows.iter();
+            let by_name = rows.map(|(name, kept_ms)| (queue(name), keeping(*kept_ms)));
+            TableChanges {
+                by_name: by_name.collect(),
+                last: TableRevision::default(),
+                is_all,
+            }
         };
-        let last = TableRevision::default();
         let mut kept = KeptDead::default();
-        let entries = some(&[("n/a", Some(5)), ("n/b", None), ("n/c", Some(7))]);
-        kept.apply(PolicyChanges::All { entries, last });
+        let rows = [("n/a", Some(5)), ("n/b", None), ("n/c", Some(7))];
+        kept.apply(changes(&rows, true));
         let names = |kept: &KeptDead| -> Vec<String> {
             kept.by_queue.keys().map(QueueKey::to_string).collect()
         };
         assert_eq!(names(&kept), ["n/a", "n/c"]);
-        let entries = some(&[("n/a", None), ("n/c", Some(8))]);
-        kept.apply(PolicyChanges::Some { entries, last });
-        kept.apply(PolicyChanges::None);
+        kept.apply(changes(&[("n/a", None), ("n/c", Some(8))], false));
         assert_eq!(names(&kept), ["n/c"]);
         assert_eq!(kept.by_queue[&queue("n/c")], Duration::from_millis(8));
-        let entries = some(&[("n/d", Some(1))]);
-        kept.apply(PolicyChanges::All { entries, last });
+        kept.apply(changes(&[("n/d", Some(1))], true));
         assert_eq!(names(&kept), ["n/d"]);
     }
 }

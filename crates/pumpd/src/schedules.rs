@@ -7,8 +7,8 @@ use futures_util::future::{join_all, try_join, try_join_all};
 use tidegate_core::schedule::TickPlan;
 use tidegate_core::{QueueKey, keys, share_of};
 use tidegate_store::{
-    PublishOutcome, ScheduleDefinition, ScheduleTick, SchedulesDue, StoreError, StoredSchedule,
-    TableRevision, TickOutcome, TickPublish,
+    PublishOutcome, Row, ScheduleDefinition, ScheduleTick, SchedulesDue, StoreError, TableRevision,
+    TickOutcome, TickPublish,
 };
 
 use crate::instance::Instance;
@@ -103,7 +103,7 @@ enum Step<'a> {
 }
 
 /// The definition of a schedule; an error if it could not be read.
-type Defined = Result<Option<StoredSchedule>, ()>;
+type Defined = Result<Option<Row<ScheduleDefinition>>, ()>;
 
 /// Reads the definitions of schedules, the definitions of a namespace together.
 async fn definitions(
@@ -116,10 +116,10 @@ async fn definitions(
         by_namespace.entry(namespace).or_default().push(tick);
     }
     let reads = by_namespace.into_iter().map(async |(namespace, ticks)| {
-        let names: Vec<&str> = ticks.iter().map(|tick| tick.key.name.as_str()).collect();
+        let of_ticks: Vec<_> = ticks.iter().map(|tick| &tick.key).collect();
         let schedules = instance.store.schedules();
         let table = keys::schedules(namespace.as_str());
-        let read = instance.read_table(&table, schedules.of_names(&namespace, &names));
+        let read = instance.read_table(&table, schedules.get_many(&of_ticks));
         let read: Vec<Defined> = match read.await {
             Ok(stored) => stored.into_iter().map(Ok).collect(),
             Err(error) => {
@@ -143,13 +143,13 @@ impl TickRound<'_> {
     fn step<'a>(
         &self,
         tick: &'a ScheduleTick,
-        defined: Result<&'a Option<StoredSchedule>, &()>,
+        defined: Result<&'a Option<Row<ScheduleDefinition>>, &()>,
     ) -> Step<'a> {
         let key = &tick.key;
         let Ok(stored) = defined else {
             return Step::Retry;
         };
-        let definition = stored.as_ref().map(|it| it.definition.as_ref());
+        let definition = stored.as_ref().map(|it| it.value.as_ref());
         if let Some(Err(error)) = definition {
             tracing::warn!(schedule = %key, %error, "the definition of a schedule cannot be read; it publishes nothing until it is set again, or read by another release");
             return Step::Unreadable;
@@ -242,7 +242,7 @@ impl TickRound<'_> {
         let (policies, lanes) = (self.instance.store.policies(), self.instance.store.lanes());
         let policies = self
             .instance
-            .read_table(keys::POLICIES, policies.of_queues(&queues));
+            .read_table(keys::POLICIES, policies.get_many(&queues));
         let rows = self
             .instance
             .read_table(keys::LANES, lanes.of_queues(&queues));
@@ -251,10 +251,15 @@ impl TickRound<'_> {
             let Ok(at) = queues.binary_search(&&publish.queue) else {
                 continue;
             };
-            let policy = &policies[at].policy;
-            publish.publish_ms = publish.publish_ms.filter(|_| !policy.closed);
+            let policy = policies[at]
+                .as_ref()
+                .and_then(|row| row.value.as_ref().ok());
+            publish.publish_ms = publish
+                .publish_ms
+                .filter(|_| !policy.is_some_and(|it| it.closed));
             let used = rows[at].counts.used;
-            publish.max_jobs = policy.max_jobs.map(|max_jobs| share_of(0, used, max_jobs));
+            let max_jobs = policy.and_then(|policy| policy.max_jobs);
+            publish.max_jobs = max_jobs.map(|max_jobs| share_of(0, used, max_jobs));
         }
         Ok(())
     }

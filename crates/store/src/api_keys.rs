@@ -10,11 +10,12 @@ use futures_util::{Stream, StreamExt, stream};
 use redis::Cmd;
 use tidegate_core::{ApiKeyId, Namespace, keys};
 
-pub use entry::{ApiKey, ApiKeyEntry, DamagedApiKey, SecretHash};
+pub use entry::{ApiKey, SecretHash};
 pub use key_create::ApiKeyCreated;
 
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::table::Damaged;
 
 /// Maximum number of keys in one look-up of [`ApiKeys::get_many`], and of its look-ups in flight.
 const KEYS_PER_LOOK_UP: usize = 200;
@@ -32,8 +33,8 @@ pub struct ApiKeys {
 /// The answer of Redis about one id.
 #[derive(Debug, Clone)]
 pub struct ApiKeyAnswer {
-    /// The entry, if there is one.
-    pub entry: Option<ApiKeyEntry>,
+    /// The entry, if there is one. A damaged key must be refused.
+    pub entry: Option<Result<ApiKey, Damaged>>,
     /// The time on the clock of Redis, in ms since 1970. It decides whether the key has expired.
     pub now_ms: u64,
 }
@@ -42,7 +43,7 @@ pub struct ApiKeyAnswer {
 #[derive(Debug, Clone)]
 pub struct ApiKeyPage {
     /// Fields and entries, in no order.
-    pub entries: Vec<(String, ApiKeyEntry)>,
+    pub entries: Vec<(String, Result<ApiKey, Damaged>)>,
     /// Where the next page begins; `None` if this is the last one.
     pub next: Option<u64>,
 }
@@ -53,11 +54,7 @@ impl ApiKeys {
     /// # Errors
     /// Redis is unavailable.
     pub async fn now_ms(&self) -> Result<u64, StoreError> {
-        let mut look = redis::pipe();
-        look.cmd("TIME");
-        let reply = self.store.read_small("TIME", keys::API_KEYS, &look);
-        let (time,): ((u64, u64),) = reply.await?;
-        Ok(ms(time))
+        self.store.server_now_ms(keys::API_KEYS).await
     }
 
     /// The entry with this id. The id of a damaged entry may have any form.
@@ -73,8 +70,7 @@ impl ApiKeys {
     /// The address of the server that stores the keys; `None` if no reachable server does.
     #[must_use]
     pub fn server(&self) -> Option<Arc<str>> {
-        let server = self.store.inner.link.server_of(keys::API_KEYS)?;
-        Some(Arc::clone(&server.address))
+        self.store.server_of_key(keys::API_KEYS)
     }
 
     /// The entries with these ids, as replies arrive: one item for each look-up of up to 200 ids.
@@ -102,21 +98,15 @@ impl ApiKeys {
         count: u16,
     ) -> Result<ApiKeyPage, StoreError> {
         let index = keys::api_keys_of(namespace.as_str());
-        let mut scan = redis::cmd("HSCAN");
-        scan.arg(&index).arg(cursor);
-        scan.arg("COUNT").arg(count);
-        let (next, listed): (u64, Fields) = self.store.large_command(&scan).await?;
+        let (next, listed) = self.scan(&index, cursor, count).await?;
         let ids: Vec<Vec<u8>> = listed.into_iter().map(|(id, _)| id).collect();
         let (mut entries, mut deleted) = (Vec::with_capacity(ids.len()), Vec::new());
         if !ids.is_empty() {
-            let read = Cmd::hmget(keys::API_KEYS, &ids);
-            let values: Vec<Option<Vec<u8>>> = self.store.large_command(&read).await?;
+            let get = Cmd::hmget(keys::API_KEYS, &ids);
+            let values: Vec<Option<Vec<u8>>> = self.store.large_command(&get).await?;
             for (id, value) in ids.into_iter().zip(values) {
                 match value {
-                    Some(value) => {
-                        let entry = ApiKeyEntry::read(&id, &value);
-                        entries.push((String::from_utf8_lossy(&id).into_owned(), entry));
-                    }
+                    Some(value) => entries.push(read(&id, &value)),
                     None => deleted.push(id),
                 }
             }
@@ -125,10 +115,7 @@ impl ApiKeys {
         if !deleted.is_empty() {
             let _: u64 = self.store.command(&Cmd::hdel(&index, &deleted)).await?;
         }
-        Ok(ApiKeyPage {
-            entries,
-            next: Some(next).filter(|cursor| *cursor != 0),
-        })
+        Ok(ApiKeyPage { entries, next })
     }
 
     /// Some of the entries, from a cursor on: 0 for the first page, then the cursor of the page before. A page has
@@ -139,18 +126,22 @@ impl ApiKeys {
     /// # Errors
     /// Redis is unavailable.
     pub async fn list(&self, cursor: u64, count: u16) -> Result<ApiKeyPage, StoreError> {
+        let (next, fields) = self.scan(keys::API_KEYS, cursor, count).await?;
+        let entries = fields.iter().map(|(id, value)| read(id, value)).collect();
+        Ok(ApiKeyPage { entries, next })
+    }
+
+    /// About `count` fields of a hash, and where the next ones begin.
+    async fn scan(
+        &self,
+        hash: &str,
+        cursor: u64,
+        count: u16,
+    ) -> Result<(Option<u64>, Fields), StoreError> {
         let mut scan = redis::cmd("HSCAN");
-        scan.arg(keys::API_KEYS).arg(cursor);
-        scan.arg("COUNT").arg(count);
+        scan.arg(hash).arg(cursor).arg("COUNT").arg(count);
         let (next, fields): (u64, Fields) = self.store.large_command(&scan).await?;
-        let entries = fields.into_iter().map(|(id, value)| {
-            let entry = ApiKeyEntry::read(&id, &value);
-            (String::from_utf8_lossy(&id).into_owned(), entry)
-        });
-        Ok(ApiKeyPage {
-            entries: entries.collect(),
-            next: Some(next).filter(|cursor| *cursor != 0),
-        })
+        Ok((Some(next).filter(|cursor| *cursor != 0), fields))
     }
 
     /// Removes the entry with this id, damaged or not. Returns whether there was one.
@@ -160,7 +151,7 @@ impl ApiKeys {
     pub async fn delete(&self, id: &str) -> Result<bool, StoreError> {
         let entry = self.get(id).await?.entry;
         let was_there = self.store.command(&Cmd::hdel(keys::API_KEYS, id)).await?;
-        if let Some(ApiKeyEntry::Key(key)) = entry {
+        if let Some(Ok(key)) = entry {
             let listed = keys::api_keys_of(key.namespaces.as_str());
             let _: bool = self.store.command(&Cmd::hdel(listed, id)).await?;
         }
@@ -182,17 +173,21 @@ async fn answers_about(store: &Store, ids: &[&str]) -> Result<Vec<ApiKeyAnswer>,
     let mut look_up = redis::pipe();
     look_up.cmd("TIME").hmget(keys::API_KEYS, ids);
     let reply = store.read_small("HMGET", keys::API_KEYS, &look_up).await?;
-    let (time, values): ((u64, u64), Vec<Option<Vec<u8>>>) = reply;
-    let answer = |(id, value): (&&str, Option<Vec<u8>>)| ApiKeyAnswer {
-        entry: value.map(|value| ApiKeyEntry::read(id.as_bytes(), &value)),
-        now_ms: ms(time),
+    let ((seconds, micros), values): ((u64, u64), Vec<Option<Vec<u8>>>) = reply;
+    let now_ms = seconds * 1000 + micros / 1000;
+    let answer = |value: Option<Vec<u8>>| ApiKeyAnswer {
+        entry: value.map(|value| ApiKey::read(&value)),
+        now_ms,
     };
-    Ok(ids.iter().zip(values).map(answer).collect())
+    Ok(values.into_iter().map(answer).collect())
 }
 
-/// The reply to `TIME`, in ms.
-const fn ms((seconds, micros): (u64, u64)) -> u64 {
-    seconds * 1000 + micros / 1000
+/// The id and the key of a field. The id of a damaged entry may have any form.
+fn read(id: &[u8], value: &[u8]) -> (String, Result<ApiKey, Damaged>) {
+    (
+        String::from_utf8_lossy(id).into_owned(),
+        ApiKey::read(value),
+    )
 }
 
 impl Store {

@@ -41,8 +41,7 @@ mod server_times;
 mod sizes;
 mod store;
 mod subscription;
-mod table_revision;
-mod table_set;
+mod table;
 mod tokens;
 mod until_durable;
 mod verbs;
@@ -50,10 +49,7 @@ mod waiter_id;
 mod workers;
 mod write_probe;
 
-pub use api_keys::{
-    ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, DamagedApiKey,
-    SecretHash,
-};
+pub use api_keys::{ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyPage, ApiKeys, SecretHash};
 pub use audit::{AuditEvent, AuditFinding, AuditOptions, AuditSummary, Inconsistency};
 pub use bodies::SMALL_TRANSFER_BYTES_MAX;
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
@@ -67,13 +63,11 @@ pub use limits::{
     LimitCreated, LimitHolder, LimitSide, LimitUnit, RateLimit, RateLimits, UnitTaken,
 };
 pub use namespace_limits::NamespaceLimits;
-pub use policies::{Policies, PolicyChanges, PolicySetOutcome, StoredPolicy};
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
-pub use relays::{RelayKey, RelayRows, Relays, StoredRelay};
 pub use relays_report::{NewRelayReport, RELAY_REPORT_TTL, StoredRelayReport};
 pub use schedules::{
-    BadDefinition, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, SchedulePage,
-    ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules, StoredSchedule,
+    SCHEDULE_ATTRIBUTE, ScheduleDefinition, SchedulePage, ScheduleTicks, ScheduleTimes,
+    ScheduledJob, Schedules, schedule_job_key,
 };
 pub use server_buckets::ServerBuckets;
 pub use server_figures::ServerFigures;
@@ -81,8 +75,10 @@ pub use server_times::ServerTime;
 pub use sizes::{SharedSizes, SizesAnswer, SizesClaim, SizesVersion};
 pub use store::Store;
 pub use subscription::{Alarm, Doorbell, Messages, PumpVerb};
-pub use table_revision::{InvalidRevision, TableRevision};
-pub use table_set::TableSetOutcome;
+pub use table::{
+    Damaged, InvalidRevision, NamespacedName, Row, Table, TableChanges, TableHash, TableRevision,
+    TableRows, TableSetOutcome, TableValue,
+};
 pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{

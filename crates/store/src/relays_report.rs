@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tidegate_core::keys;
+use tidegate_core::v1::relay::RelayConfig;
 
 use crate::error::StoreError;
-use crate::relays::{RelayKey, Relays};
 use crate::script::{LazyScript, script};
+use crate::table::{NamespacedName, Table};
 
 static RELAYS_REPORT: LazyScript = script!("relays_report");
 
@@ -57,7 +58,7 @@ impl StoredRelayReport {
     }
 }
 
-impl Relays {
+impl Table<RelayConfig> {
     /// Stores what a process reports. Relays that are gone, or have another revision, are skipped.
     ///
     /// # Errors
@@ -85,13 +86,13 @@ impl Relays {
     /// Redis is unavailable.
     pub async fn reports(
         &self,
-        relays: &[RelayKey],
+        relays: &[NamespacedName],
     ) -> Result<Vec<Option<StoredRelayReport>>, StoreError> {
         if relays.is_empty() {
             return Ok(Vec::new());
         }
         let mut look_up = redis::pipe();
-        let fields: Vec<String> = relays.iter().map(RelayKey::to_string).collect();
+        let fields: Vec<String> = relays.iter().map(NamespacedName::to_string).collect();
         look_up.cmd("TIME").hmget(keys::RELAY_REPORTS, fields);
         let reply = self
             .store

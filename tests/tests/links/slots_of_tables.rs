@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tidegate_core::{ApiKeyId, Namespace, NamespaceGrant, Scope};
 use tidegate_store::{
-    ApiKey, ApiKeyCreated, NewRelayReport, RelayKey, SecretHash, Store, StoreConfig, StoreError,
-    TableSetOutcome,
+    ApiKey, ApiKeyCreated, NamespacedName, NewRelayReport, SecretHash, Store, StoreConfig,
+    StoreError, TableSetOutcome,
 };
-use tidegate_testkit::ClusterGroup;
 use tidegate_testkit::cluster_group::PASSWORD;
+use tidegate_testkit::{ClusterGroup, webhook_relay};
 use tokio::time::sleep;
 
 use crate::turn;
@@ -78,9 +78,10 @@ async fn an_api_key_is_created_while_the_slot_of_the_keys_moves() {
     assert_eq!(listed.entries.len(), 3);
 }
 
-/// Sets the relay, or removes it, and returns its revision.
-async fn set(store: &Store, relay: &RelayKey, value: &str) -> String {
-    let set = store.relays().set(relay, value.to_owned(), None).await;
+/// Sets the relay, and returns its revision.
+async fn set(store: &Store, relay: &NamespacedName) -> String {
+    let config = webhook_relay("http://a");
+    let set = store.relays().set(relay, Some(&config), None).await;
     match set.unwrap() {
         TableSetOutcome::Done(revision) => revision.to_string(),
         other => panic!("{other:?}"),
@@ -96,11 +97,8 @@ async fn a_relay_is_reported_and_removed_while_the_slot_of_the_relays_moves() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let store = store_on(&group).await;
-    let relay = RelayKey {
-        namespace: shop(),
-        name: "mails".to_owned(),
-    };
-    let revision = set(&store, &relay, "{}").await;
+    let relay = NamespacedName::try_from("shop/mails").unwrap();
+    let revision = set(&store, &relay).await;
     let with_status = |status: &str| {
         vec![NewRelayReport {
             relay: relay.to_string(),
@@ -119,7 +117,7 @@ async fn a_relay_is_reported_and_removed_while_the_slot_of_the_relays_moves() {
     }
 
     let (there, gone) = (store.clone(), relay.clone());
-    let removing = async move { there.relays().set(&gone, String::new(), None).await };
+    let removing = async move { there.relays().set(&gone, None, None).await };
     let removed = while_the_slot_moves(&group, "tg:relays", removing).await;
     assert!(matches!(removed, TableSetOutcome::Done(_)));
     let reports = store.relays().reports(&[relay]).await;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate_core::{Namespace, Policy, QueueKey};
-use tidegate_store::{AuditFinding, PolicySetOutcome, RelayKey, Store, TableSetOutcome};
-use tidegate_testkit::consistency;
+use tidegate_core::{Policy, QueueKey};
+use tidegate_store::{AuditFinding, NamespacedName, Store, TableSetOutcome};
+use tidegate_testkit::{consistency, webhook_relay};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -28,17 +28,15 @@ async fn set_policy(f: &StoreFixture, queue: &str) {
         max_jobs: Some(5),
         ..Policy::default()
     };
-    let set = f.store.policies().set(&queue, &policy, None).await;
-    assert!(matches!(set.unwrap(), PolicySetOutcome::Done(_)));
+    let set = f.store.policies().set(&queue, Some(&policy), None).await;
+    assert!(matches!(set.unwrap(), TableSetOutcome::Done(_)));
 }
 
 /// Sets a relay, or removes it.
-async fn set_relay(store: &Store, namespace: &str, name: &str, value: &str) {
-    let key = RelayKey {
-        namespace: Namespace::try_from(namespace).unwrap(),
-        name: name.to_owned(),
-    };
-    let set = store.relays().set(&key, value.to_owned(), None).await;
+async fn set_relay(store: &Store, key: &str, is_there: bool) {
+    let key = NamespacedName::try_from(key).unwrap();
+    let config = is_there.then(|| webhook_relay("http://a"));
+    let set = store.relays().set(&key, config.as_ref(), None).await;
     assert!(matches!(set.unwrap(), TableSetOutcome::Done(_)));
 }
 
@@ -49,8 +47,7 @@ async fn two_namespaces() -> StoreFixture {
     for name in ["shop/a", "shop/b", "mail/a"] {
         publish_to(&f, name).await;
         set_policy(&f, name).await;
-        let (namespace, name) = name.split_once('/').unwrap();
-        set_relay(&f.store, namespace, name, "{}").await;
+        set_relay(&f.store, name, true).await;
     }
     f
 }
@@ -93,8 +90,8 @@ async fn counts_of_namespaces_that_differ_from_their_names_are_found_and_correct
     assert_eq!(consistency::defects(&f.redis.url()).await, [""; 0]);
 
     // The counts are right again when names are removed.
-    for (namespace, name) in [("shop", "a"), ("shop", "b"), ("mail", "a")] {
-        set_relay(&f.store, namespace, name, "").await;
+    for name in ["shop/a", "shop/b", "mail/a"] {
+        set_relay(&f.store, name, false).await;
     }
     let mut fields = redis::cmd("HKEYS");
     let left: Vec<String> = fields.arg("tg:relays").query(&mut connection).unwrap();
@@ -128,9 +125,9 @@ fn add_many_relays(f: &StoreFixture) {
 async fn add_and_remove(store: Store, stop: CancellationToken) {
     let queue = QueueKey::try_from("shop/now-and-then").unwrap();
     for round in 0_u64.. {
-        let name = format!("now-and-then-{round}");
-        for value in ["{}", ""] {
-            set_relay(&store, "shop", &name, value).await;
+        let name = format!("shop/now-and-then-{round}");
+        for is_there in [true, false] {
+            set_relay(&store, &name, is_there).await;
             sleep(Duration::from_millis(round * 37 % 120)).await;
         }
         store.publish(&queue, &[job("x")], None).await.unwrap();
@@ -183,13 +180,12 @@ async fn a_count_of_a_namespace_that_is_no_number_fails_no_call() {
     overwrite_counts();
     publish_to(&f, "shop/c").await;
     set_policy(&f, "shop/c").await;
-    set_relay(&f.store, "shop", "c", "{}").await;
+    set_relay(&f.store, "shop/c", true).await;
     overwrite_counts();
-    set_relay(&f.store, "shop", "c", "").await;
+    set_relay(&f.store, "shop/c", false).await;
     let queue = QueueKey::try_from("shop/c").unwrap();
-    let set = f.store.policies();
-    let reset = set.set(&queue, &Policy::default(), None).await;
-    assert!(matches!(reset.unwrap(), PolicySetOutcome::Done(_)));
+    let reset = f.store.policies().set(&queue, None, None).await;
+    assert!(matches!(reset.unwrap(), TableSetOutcome::Done(_)));
     let (_, found) = audit(&f, true).await;
     assert!(
         texts(&found)

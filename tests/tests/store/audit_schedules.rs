@@ -1,8 +1,7 @@
 //! The auditor compares definitions of schedules with the ticks in buckets.
 
-use tidegate_core::Namespace;
 use tidegate_core::schedule::Overlap;
-use tidegate_store::{AuditFinding, ScheduleKey, SchedulesDue, StoreError, TableSetOutcome};
+use tidegate_store::{AuditFinding, NamespacedName, SchedulesDue, StoreError, TableSetOutcome};
 
 use crate::audit::audit;
 use crate::fixture::{START, StoreFixture, TOKEN, fixture};
@@ -12,11 +11,8 @@ const HOUR: u64 = 3_600_000;
 /// Within this time a pump looks at a schedule that is to be checked.
 const CHECK_MS: u64 = 10_000;
 
-fn key(name: &str) -> ScheduleKey {
-    ScheduleKey {
-        namespace: Namespace::try_from("shop").unwrap(),
-        name: name.to_owned(),
-    }
+fn key(name: &str) -> NamespacedName {
+    NamespacedName::try_from(&*format!("shop/{name}")).unwrap()
 }
 
 /// A bucket with schedules of each hour.

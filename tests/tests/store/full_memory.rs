@@ -2,11 +2,12 @@
 
 use tidegate_core::v1::consume::Outcome;
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{IfExists, Namespace, QueueKey, RetryDelays, RetryPolicy, RetrySteps};
+use tidegate_core::{IfExists, QueueKey, RetryDelays, RetryPolicy, RetrySteps};
 use tidegate_store::{
-    AfterFailure, Claim, FailRequest, LeasedJob, POLL_QUEUES_MAX, RelayKey, Store, TableSetOutcome,
+    AfterFailure, Claim, FailRequest, LeasedJob, NamespacedName, POLL_QUEUES_MAX, Store,
+    TableSetOutcome,
 };
-use tidegate_testkit::{RedisControl, print_figure};
+use tidegate_testkit::{RedisControl, print_figure, webhook_relay};
 
 use crate::fixture::{START, StoreFixture, fixture, job};
 use crate::waiting_process::WaitingProcess;
@@ -104,12 +105,15 @@ async fn large_settings_do_not_grow_in_a_full_redis() {
     let f = fixture().await;
     let mut control = RedisControl::connect(&f.redis.url()).await;
     let relays = f.store.relays();
-    let relay = |name: &str| RelayKey {
-        namespace: Namespace::try_from("shop").unwrap(),
-        name: name.to_owned(),
+    let relay = |name: &str| NamespacedName::try_from(&*format!("shop/{name}")).unwrap();
+    let of_length = |bytes: usize| {
+        let shortest = serde_json::to_string(&webhook_relay("")).unwrap();
+        webhook_relay(&"x".repeat(bytes - shortest.len()))
     };
     let set = async |name: &str, bytes: usize| {
-        let set = relays.set(&relay(name), "x".repeat(bytes), None).await;
+        let set = relays
+            .set(&relay(name), Some(&of_length(bytes)), None)
+            .await;
         set.map(|outcome| assert!(matches!(outcome, TableSetOutcome::Done(_))))
     };
     set("known", 1000).await.unwrap();
@@ -119,12 +123,11 @@ async fn large_settings_do_not_grow_in_a_full_redis() {
         assert!(refused.is_out_of_memory(), "{name}: {refused}");
     }
     let stored = relays.get(&relay("known")).await.unwrap().unwrap();
-    assert_eq!(stored.value.len(), 1000);
+    assert_eq!(stored.value, Ok(of_length(1000)));
     assert_eq!(relays.get(&relay("new")).await.unwrap(), None);
     // As when it is paused.
     set("known", 1010).await.unwrap();
-    set("new", 100).await.unwrap();
-    set("known", 0).await.unwrap();
+    let _ = relays.set(&relay("known"), None, None).await.unwrap();
     assert_eq!(relays.get(&relay("known")).await.unwrap(), None);
 }
 

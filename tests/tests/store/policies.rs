@@ -4,7 +4,7 @@ mod max_jobs;
 mod readers;
 
 use tidegate_core::{Policy, QueueKey};
-use tidegate_store::{Policies, PolicySetOutcome, StoredPolicy, TableRevision};
+use tidegate_store::{Row, Table, TableRevision, TableSetOutcome};
 
 use crate::fixture::{all_queues, fixture, fixture_on_cluster, job};
 
@@ -19,10 +19,17 @@ fn limited(max_jobs: u64) -> Policy {
     }
 }
 
-async fn set(policies: &Policies, queue: &QueueKey, policy: &Policy) -> TableRevision {
-    match policies.set(queue, policy, None).await.unwrap() {
-        PolicySetOutcome::Done(revision) => revision,
-        PolicySetOutcome::VersionMismatch(_) => panic!("no revision was expected"),
+fn row(policy: Policy, revision: TableRevision) -> Row<Policy> {
+    Row {
+        revision: Some(revision),
+        value: Ok(policy),
+    }
+}
+
+async fn set(policies: &Table<Policy>, queue: &QueueKey, policy: &Policy) -> TableRevision {
+    match policies.set(queue, Some(policy), None).await.unwrap() {
+        TableSetOutcome::Done(revision) => revision,
+        TableSetOutcome::VersionMismatch(_) => panic!("no revision was expected"),
     }
 }
 
@@ -30,53 +37,47 @@ async fn set(policies: &Policies, queue: &QueueKey, policy: &Policy) -> TableRev
 async fn a_policy_is_set_compared_and_removed() {
     for f in [fixture().await, fixture_on_cluster().await] {
         let policies = f.store.policies();
-        assert_eq!(
-            policies.get(&f.queue).await.unwrap(),
-            StoredPolicy::default()
-        );
+        assert_eq!(policies.get(&f.queue).await.unwrap(), None);
         let first = set(&policies, &f.queue, &limited(5)).await;
         let stored = policies.get(&f.queue).await.unwrap();
-        assert_eq!((stored.policy, stored.revision), (limited(5), first));
+        assert_eq!(stored, Some(row(limited(5), first)));
         let none = TableRevision::default();
         for wrong in [
             none,
             "1.00000000".parse().unwrap(),
             "9.12345678".parse().unwrap(),
         ] {
-            let refused = policies.set(&f.queue, &limited(6), Some(wrong)).await;
+            let refused = policies.set(&f.queue, Some(&limited(6)), Some(wrong)).await;
             assert_eq!(
                 refused.unwrap(),
-                PolicySetOutcome::VersionMismatch(Some(first))
+                TableSetOutcome::VersionMismatch(Some(first))
             );
         }
-        assert_eq!(policies.get(&f.queue).await.unwrap().policy, limited(5));
+        assert_eq!(policies.get(&f.queue).await.unwrap(), stored);
         let second = policies
-            .set(&f.queue, &limited(6), Some(first))
+            .set(&f.queue, Some(&limited(6)), Some(first))
             .await
             .unwrap();
-        let PolicySetOutcome::Done(second) = second else {
+        let TableSetOutcome::Done(second) = second else {
             panic!("{second:?}");
         };
         assert!(second > first);
         // A policy that equals the defaults is removed; then only "no policy" is its revision.
         let removed = policies
-            .set(&f.queue, &Policy::default(), Some(second))
+            .set(&f.queue, Some(&Policy::default()), Some(second))
             .await;
-        assert_eq!(removed.unwrap(), PolicySetOutcome::Done(none));
-        assert_eq!(
-            policies.get(&f.queue).await.unwrap(),
-            StoredPolicy::default()
-        );
+        assert_eq!(removed.unwrap(), TableSetOutcome::Done(none));
+        assert_eq!(policies.get(&f.queue).await.unwrap(), None);
         let refused = policies
-            .set(&f.queue, &limited(7), Some(second))
+            .set(&f.queue, Some(&limited(7)), Some(second))
             .await
             .unwrap();
-        assert_eq!(refused, PolicySetOutcome::VersionMismatch(Some(none)));
+        assert_eq!(refused, TableSetOutcome::VersionMismatch(Some(none)));
         let created = policies
-            .set(&f.queue, &limited(7), Some(none))
+            .set(&f.queue, Some(&limited(7)), Some(none))
             .await
             .unwrap();
-        assert!(matches!(created, PolicySetOutcome::Done(revision) if revision > second));
+        assert!(matches!(created, TableSetOutcome::Done(revision) if revision > second));
         // A policy creates no queue.
         assert!(all_queues(&f.store).await.is_empty());
     }
@@ -87,17 +88,18 @@ async fn of_concurrent_changes_with_the_same_expected_revision_one_succeeds() {
     let f = fixture().await;
     let policies = f.store.policies();
     for _ in 0..20 {
-        let before = policies.get(&f.queue).await.unwrap().revision;
+        let before = policies.get(&f.queue).await.unwrap();
+        let before = before.unwrap_or_default().revision;
         let attempts = (1..=8).map(|jobs| {
             let (policies, queue) = (policies.clone(), f.queue.clone());
             tokio::spawn(async move {
-                let set = policies.set(&queue, &limited(jobs), Some(before)).await;
+                let set = policies.set(&queue, Some(&limited(jobs)), before).await;
                 (jobs, set.unwrap())
             })
         });
         let mut done = Vec::new();
         for attempt in attempts.collect::<Vec<_>>() {
-            if let (jobs, PolicySetOutcome::Done(revision)) = attempt.await.unwrap() {
+            if let (jobs, TableSetOutcome::Done(revision)) = attempt.await.unwrap() {
                 done.push((jobs, revision));
             }
         }
@@ -105,7 +107,7 @@ async fn of_concurrent_changes_with_the_same_expected_revision_one_succeeds() {
         let [(jobs, revision)] = done[..] else {
             panic!("{done:?}");
         };
-        assert_eq!((stored.policy, stored.revision), (limited(jobs), revision));
+        assert_eq!(stored, Some(row(limited(jobs), revision)));
     }
 }
 
@@ -120,7 +122,8 @@ async fn a_table_of_another_type_is_an_error_and_jobs_are_served() {
     let policies = f.store.policies();
     assert!(policies.changes_since(None).await.is_err());
     assert!(policies.get(&f.queue).await.is_err());
-    assert!(policies.set(&f.queue, &limited(1), None).await.is_err());
+    let set = policies.set(&f.queue, Some(&limited(1)), None).await;
+    assert!(set.is_err());
     f.store.publish(&f.queue, &[job("a")], None).await.unwrap();
     assert_eq!(f.counts().await, [0, 1, 0, 0]);
 }
@@ -129,11 +132,9 @@ async fn a_table_of_another_type_is_an_error_and_jobs_are_served() {
 async fn an_invalid_policy_is_not_sent() {
     let f = fixture().await;
     let policies = f.store.policies();
-    assert!(policies.set(&f.queue, &limited(0), None).await.is_err());
-    assert_eq!(
-        policies.get(&f.queue).await.unwrap(),
-        StoredPolicy::default()
-    );
+    let set = policies.set(&f.queue, Some(&limited(0)), None).await;
+    assert!(set.is_err());
+    assert_eq!(policies.get(&f.queue).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -151,6 +152,7 @@ async fn a_queue_is_paused_at_maxmemory() {
         ..Policy::default()
     };
     let policies = f.store.policies();
-    set(&policies, &f.queue, &paused).await;
-    assert_eq!(policies.get(&f.queue).await.unwrap().policy, paused);
+    let revision = set(&policies, &f.queue, &paused).await;
+    let stored = policies.get(&f.queue).await.unwrap();
+    assert_eq!(stored, Some(row(paused, revision)));
 }

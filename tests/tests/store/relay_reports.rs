@@ -1,29 +1,27 @@
 //! What daemons report of relays.
 
-use tidegate_core::Namespace;
-use tidegate_store::{NewRelayReport, RELAY_REPORT_TTL, RelayKey, Relays, TableSetOutcome};
-use tidegate_testkit::RedisControl;
+use tidegate_core::v1::relay::RelayConfig;
+use tidegate_store::{NamespacedName, NewRelayReport, RELAY_REPORT_TTL, Table, TableSetOutcome};
+use tidegate_testkit::{RedisControl, webhook_relay};
 
 use crate::audit::audit;
 use crate::fixture::{START, fixture};
 
-fn key(name: &str) -> RelayKey {
-    RelayKey {
-        namespace: Namespace::try_from("shop").unwrap(),
-        name: name.to_owned(),
-    }
+fn key(name: &str) -> NamespacedName {
+    NamespacedName::try_from(&*format!("shop/{name}")).unwrap()
 }
 
-/// Sets a relay, or removes it, and returns its revision.
-async fn set(relays: &Relays, name: &str, value: &str) -> String {
-    let set = relays.set(&key(name), value.to_owned(), None).await;
+/// Sets a relay to this URL, or removes it, and returns its revision.
+async fn set(relays: &Table<RelayConfig>, name: &str, url: Option<&str>) -> String {
+    let config = url.map(webhook_relay);
+    let set = relays.set(&key(name), config.as_ref(), None).await;
     match set.unwrap() {
         TableSetOutcome::Done(revision) => revision.to_string(),
         other => panic!("{other:?}"),
     }
 }
 
-async fn report(relays: &Relays, process: u64, name: &str, revision: &str, rank: u8) {
+async fn report(relays: &Table<RelayConfig>, process: u64, name: &str, revision: &str, rank: u8) {
     let report = NewRelayReport {
         relay: key(name).to_string(),
         revision: revision.to_owned(),
@@ -33,7 +31,7 @@ async fn report(relays: &Relays, process: u64, name: &str, revision: &str, rank:
     relays.report(process, &[report]).await.unwrap();
 }
 
-async fn stored(relays: &Relays, name: &str) -> Option<String> {
+async fn stored(relays: &Table<RelayConfig>, name: &str) -> Option<String> {
     let mut reports = relays.reports(&[key(name)]).await.unwrap();
     Some(reports.pop().unwrap()?.status)
 }
@@ -42,7 +40,7 @@ async fn stored(relays: &Relays, name: &str) -> Option<String> {
 async fn the_worst_report_about_a_relay_is_kept_while_it_counts() {
     let f = fixture().await;
     let relays = f.store.at(START).relays();
-    let revision = set(&relays, "a", "{}").await;
+    let revision = set(&relays, "a", Some("http://a")).await;
     for (process, rank, kept) in [
         (1, 0, "1 reports 0"),
         // Of equals always the same one.
@@ -66,7 +64,7 @@ async fn the_worst_report_about_a_relay_is_kept_while_it_counts() {
     }
 
     // A report about an earlier revision does not count.
-    let changed = set(&relays, "a", "{1}").await;
+    let changed = set(&relays, "a", Some("http://b")).await;
     report(&relays, 1, "a", &revision, 2).await;
     assert_eq!(stored(&relays, "a").await.as_deref(), Some("1 reports 0"));
     report(&relays, 2, "a", &changed, 0).await;
@@ -79,10 +77,10 @@ async fn the_report_about_a_relay_is_removed_with_it() {
     let relays = f.store.relays();
     let mut control = RedisControl::connect(&f.redis.url()).await;
     for name in ["a", "b"] {
-        let revision = set(&relays, name, "{}").await;
+        let revision = set(&relays, name, Some("http://a")).await;
         report(&relays, 1, name, &revision, 0).await;
     }
-    assert_eq!(set(&relays, "a", "").await, "0");
+    assert_eq!(set(&relays, "a", None).await, "0");
     let reports = control.field_names("tg:{tg:relays}:reports").await;
     assert_eq!(reports, ["shop/b"]);
 
@@ -95,7 +93,7 @@ async fn the_report_about_a_relay_is_removed_with_it() {
 async fn an_audit_knows_the_reports() {
     let f = fixture().await;
     let relays = f.store.relays();
-    let revision = set(&relays, "a", "{}").await;
+    let revision = set(&relays, "a", Some("http://a")).await;
     report(&relays, 1, "a", &revision, 0).await;
     let (_, found) = audit(&f, false).await;
     // The pump of the tests is on no roster.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_core::QueueKey;
 use tidegate_core::schedule::Overlap;
-use tidegate_core::{Namespace, QueueKey};
 use tidegate_store::{
-    LoadSlotOutcome, PublishOutcome, ScheduleKey, SchedulesDue, TableSetOutcome, TickOutcome,
+    LoadSlotOutcome, NamespacedName, PublishOutcome, SchedulesDue, TableSetOutcome, TickOutcome,
     TickPublish,
 };
 use tidegate_testkit::consistency;
@@ -19,10 +19,8 @@ impl StoreFixture {
         let daily = each_minute(Overlap::Allow, "a");
         let queue = QueueKey::try_from(&*format!("{namespace}/orders")).unwrap();
         for number in 0..schedules {
-            let key = ScheduleKey {
-                namespace: Namespace::try_from(namespace).unwrap(),
-                name: format!("s{number:03}"),
-            };
+            let key = format!("{namespace}/s{number:03}");
+            let key = NamespacedName::try_from(&*key).unwrap();
             let store = self.store.at(START + 1).schedules();
             let set = store.set(&key, &queue, &daily, None).await.unwrap();
             assert!(matches!(set, TableSetOutcome::Done(_)), "{set:?}");

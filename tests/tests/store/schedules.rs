@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 use tidegate_core::schedule::{CatchUpRule, Overlap};
 use tidegate_core::v1::consume::Outcome;
-use tidegate_core::{Namespace, NativeOptions, NewJob, QueueKey, RecordExtension};
+use tidegate_core::{NativeOptions, NewJob, QueueKey, RecordExtension};
 use tidegate_store::{
-    Alarm, Claim, LoadSlotOutcome, PublishOutcome, PumpVerb, ScheduleDefinition, ScheduleKey,
+    Alarm, Claim, LoadSlotOutcome, NamespacedName, PublishOutcome, PumpVerb, ScheduleDefinition,
     ScheduleTick, ScheduleTimes, SchedulesDue, TableRevision, TableSetOutcome, TickOutcome,
     TickPublish,
 };
@@ -18,11 +18,8 @@ pub(crate) const MINUTE: u64 = 60_000;
 /// The prefix of the keys of the only bucket.
 const PREFIX: &str = "tg:0:{8209}:";
 
-pub(crate) fn key() -> ScheduleKey {
-    ScheduleKey {
-        namespace: Namespace::try_from("shop").unwrap(),
-        name: "daily".to_owned(),
-    }
+pub(crate) fn key() -> NamespacedName {
+    NamespacedName::try_from("shop/daily").unwrap()
 }
 
 pub(crate) fn every(every_ms: u64) -> ScheduleTimes {

@@ -16,6 +16,7 @@
 //! | [`NativeClient`] | a client of the native API, which checks each answer against the OpenAPI document |
 //! | [`OtlpReceiver`] | a collector of the spans that daemons send |
 //! | [`raw`] | a client that sends exact bytes and may violate the protocol |
+//! | [`webhook_relay`] | the settings of a relay |
 //! | [`traffic`] | clients that continue during faults |
 //! | [`same_answer`] | the comparison of an answer with an answer that a document shows |
 //! | [`consistency`] | the check that no job was lost, orphaned or counted wrongly |
@@ -45,6 +46,7 @@ pub mod queue;
 pub mod raw;
 pub mod redis_control;
 pub mod redis_server;
+mod relay;
 pub mod seed;
 pub mod sentinel_group;
 mod shared_stack;
@@ -76,6 +78,7 @@ pub use queue::{PublishBuilder, QueueClient, ReceivedJob};
 pub use raw::RawHttp;
 pub use redis_control::{NO_SERVER, RedisControl, connect_to_redis};
 pub use redis_server::{RedisOptions, WholeFile, start_redis};
+pub use relay::webhook_relay;
 pub use seed::{print_figure, random, seed};
 pub use sentinel_group::SentinelGroup;
 pub use shared_stack::{SharedStack, SharedStackGuard};

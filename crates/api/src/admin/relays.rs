@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::relay::{DamagedRelay, RelayReports, StoredRelayConfig, StoredRelays};
 use tidegate_store::{NewRelayReport, TableRevision};
 
@@ -16,7 +17,6 @@ use super::error::AdminError;
 use crate::app::App;
 use crate::http::etag;
 use crate::http::json;
-use crate::relay_table::ReadRelay;
 
 /// More than the reports that `tidegate-relayd` sends in a request have.
 const REPORTS_BYTES_MAX: usize = 1 << 20;
@@ -37,20 +37,19 @@ pub(super) async fn list(
     }
     let rows = relays.all().await?;
     let (mut items, mut damaged) = (Vec::new(), Vec::new());
-    for (key, stored) in rows.by_key {
+    for (key, row) in rows.by_name {
         let (namespace, name) = (key.namespace, key.name);
-        let read = ReadRelay::from(&stored);
-        match read.config {
-            Ok(config) => items.push(StoredRelayConfig {
+        match row.readable() {
+            Ok((config, revision)) => items.push(StoredRelayConfig {
                 namespace,
                 name,
-                revision: read.revision.unwrap_or_default().to_string(),
+                revision: revision.to_string(),
                 config,
             }),
-            Err(error) => damaged.push(DamagedRelay {
+            Err(_) => damaged.push(DamagedRelay {
                 namespace,
                 name,
-                problem: error.to_string(),
+                problem: ProblemCode::RelayUnreadable.info().description.to_owned(),
             }),
         }
     }

@@ -2,7 +2,7 @@
 
 use axum::response::Redirect;
 use tidegate_core::QueueKey;
-use tidegate_store::{RelayKey, ScheduleKey};
+use tidegate_store::NamespacedName;
 
 use super::links;
 
@@ -12,9 +12,9 @@ pub(super) enum ActionTarget<'a> {
     /// A queue of a pool, or jobs of it.
     Queue(&'a str, &'a QueueKey),
     /// A schedule of a pool.
-    Schedule(&'a str, &'a ScheduleKey),
+    Schedule(&'a str, &'a NamespacedName),
     /// A relay.
-    Relay(&'a RelayKey),
+    Relay(&'a NamespacedName),
     /// An API key, by its id.
     ApiKey(&'a str),
 }

@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::html;
 use tidegate_engine::EngineError;
+use tidegate_store::StoreError;
 
 use super::layout;
 
@@ -29,6 +30,12 @@ pub(super) enum PageError {
     /// A call of the engine failed.
     #[error("{0}")]
     Engine(#[from] EngineError),
+}
+
+impl From<StoreError> for PageError {
+    fn from(error: StoreError) -> Self {
+        EngineError::from(error).into()
+    }
 }
 
 impl PageError {

@@ -2,7 +2,7 @@
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{JobId, QueueKey};
-use tidegate_store::{RelayKey, ScheduleKey};
+use tidegate_store::NamespacedName;
 
 pub(super) const OVERVIEW: &str = "/ui";
 pub(super) const RELAYS: &str = "/ui/relays";
@@ -16,12 +16,12 @@ pub(super) fn schedules(pool: &str) -> String {
     format!("/ui/{pool}/schedules")
 }
 
-pub(super) fn schedule(pool: &str, key: &ScheduleKey) -> String {
+pub(super) fn schedule(pool: &str, key: &NamespacedName) -> String {
     let name = utf8_percent_encode(&key.name, NON_ALPHANUMERIC);
     format!("/ui/{pool}/schedules/{}/{name}", key.namespace)
 }
 
-pub(super) fn relay(key: &RelayKey) -> String {
+pub(super) fn relay(key: &NamespacedName) -> String {
     let name = utf8_percent_encode(&key.name, NON_ALPHANUMERIC);
     format!("{RELAYS}/{}/{name}", key.namespace)
 }

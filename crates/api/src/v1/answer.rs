@@ -22,6 +22,14 @@ pub(super) fn json_answer(status: StatusCode, value: &impl Serialize) -> Respons
     response
 }
 
+/// The status of the answer to a `PUT` that has created or replaced an entry.
+pub(super) const fn set_status(was_there: bool) -> StatusCode {
+    match was_there {
+        false => StatusCode::CREATED,
+        true => StatusCode::OK,
+    }
+}
+
 /// The items of a page: up to `limit`, and up to 1 MiB as JSON, at least one. Returns them, and whether others follow.
 pub(super) fn page_of<T: Serialize>(
     items: impl Iterator<Item = T>,

@@ -6,8 +6,8 @@ use axum::response::IntoResponse;
 use tidegate_core::JobId;
 use tidegate_core::v1::problem::{Applied, InvalidRequest, InvalidValue, Problem, ProblemCode};
 use tidegate_daemon::BudgetExhausted;
-use tidegate_engine::{AccessError, EngineError};
-use tidegate_store::DurabilityError;
+use tidegate_engine::{AccessError, EngineError, VersionMismatch};
+use tidegate_store::{DurabilityError, StoreError};
 use ulid::Ulid;
 
 use crate::http::body::BodyError;
@@ -186,6 +186,18 @@ impl From<EngineError> for NativeError {
             applied: applied.or(problem.applied),
             ..problem
         }
+    }
+}
+
+impl From<StoreError> for NativeError {
+    fn from(error: StoreError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+impl From<VersionMismatch> for NativeError {
+    fn from(_: VersionMismatch) -> Self {
+        Self::of(ProblemCode::VersionMismatch)
     }
 }
 

@@ -13,7 +13,7 @@ use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{NamespaceGrant, Scopes};
 use tidegate_engine::{CreateKeyError, Grant, GrantError, NewApiKey};
-use tidegate_store::{ApiKey, ApiKeyEntry};
+use tidegate_store::ApiKey;
 
 use super::answer::json_answer;
 use super::error::NativeError;
@@ -64,12 +64,12 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let (mut items, mut damaged) = (Vec::new(), Vec::new());
     for (id, entry) in &page.entries {
         match entry {
-            ApiKeyEntry::Key(key) if is_within(&request, key) => items.extend(view(id, key)),
-            ApiKeyEntry::Damaged(entry) if request.is_of_operator() => damaged.push(DamagedKey {
+            Ok(key) if is_within(&request, key) => items.extend(view(id, key)),
+            Err(entry) if request.is_of_operator() => damaged.push(DamagedKey {
                 id: id.clone(),
                 problem: entry.reason.clone(),
             }),
-            ApiKeyEntry::Key(_) | ApiKeyEntry::Damaged(_) => {}
+            Ok(_) | Err(_) => {}
         }
     }
     let next = page.next.map(|next| next.to_string().try_into());
@@ -87,8 +87,8 @@ pub(super) async fn revoke(request: NativeRequest) -> Result<Response<Body>, Nat
     let keys = &request.app.engine.keys;
     let not_found = || NativeError::of(ProblemCode::KeyNotFound);
     match keys.get(&id).await? {
-        Some(ApiKeyEntry::Key(key)) if is_within(&request, &key) => {}
-        Some(ApiKeyEntry::Damaged(_)) if request.is_of_operator() => {}
+        Some(Ok(key)) if is_within(&request, &key) => {}
+        Some(Err(_)) if request.is_of_operator() => {}
         _ => return Err(not_found()),
     }
     if !request.app.engine.delete_key(&id).await? {

@@ -1,18 +1,19 @@
 //! A request with the common parts of all handlers: names, credential, query, body.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::IgnoredAny;
 use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::v1::input::{CheckedRequest, QueryPair, read_body, read_query};
-use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::problem::{InvalidRequest, InvalidValue, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::values::{JobKey, JobPath, RelayNameText, ScheduleNameText};
 use tidegate_core::{KeyHash, Namespace, NamespaceGrant, QueueKey, Scope};
 use tidegate_daemon::ByteBudget;
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
-use tidegate_store::{JobReference, RelayKey, ScheduleKey};
+use tidegate_store::{JobReference, NamespacedName};
 
 use super::error::NativeError;
 use super::request_head::{check_encodings, credential, decoded, is_job_header, query_pairs};
@@ -217,24 +218,24 @@ impl NativeRequest {
     }
 
     /// The relay in the path.
-    pub(super) fn relay(&self) -> Result<RelayKey, NativeError> {
-        let name = decoded(self.parts.relay.as_deref().unwrap_or_default())?;
-        let name: RelayNameText = name
-            .parse()
-            .map_err(|invalid| NativeError::from(invalid).at("relay"))?;
-        Ok(RelayKey {
-            namespace: self.namespace()?.clone(),
-            name: name.into(),
-        })
+    pub(super) fn relay(&self) -> Result<NamespacedName, NativeError> {
+        self.named::<RelayNameText>(self.parts.relay.as_deref(), "relay")
     }
 
     /// The schedule in the path.
-    pub(super) fn schedule(&self) -> Result<ScheduleKey, NativeError> {
-        let name = decoded(self.parts.schedule.as_deref().unwrap_or_default())?;
-        let name: ScheduleNameText = name
-            .parse()
-            .map_err(|invalid| NativeError::from(invalid).at("schedule"))?;
-        Ok(ScheduleKey {
+    pub(super) fn schedule(&self) -> Result<NamespacedName, NativeError> {
+        self.named::<ScheduleNameText>(self.parts.schedule.as_deref(), "schedule")
+    }
+
+    /// The name in a part of the path.
+    fn named<T: FromStr<Err = InvalidValue> + Into<String>>(
+        &self,
+        part: Option<&str>,
+        field: &str,
+    ) -> Result<NamespacedName, NativeError> {
+        let name = decoded(part.unwrap_or_default())?.parse();
+        let name: T = name.map_err(|invalid| NativeError::from(invalid).at(field))?;
+        Ok(NamespacedName {
             namespace: self.namespace()?.clone(),
             name: name.into(),
         })

@@ -8,8 +8,8 @@ use axum::http::{Response, StatusCode};
 use tidegate_core::Policy;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::{ListQuery, PolicyChange, PolicyListPage, QueuePolicy};
-use tidegate_engine::{EngineError, PolicyChangeError};
-use tidegate_store::{PolicySetOutcome, TableRevision};
+use tidegate_engine::{PolicyChangeError, VersionMismatch};
+use tidegate_store::{Damaged, TableRevision, TableSetOutcome};
 
 use super::answer::{json_answer, page_of};
 use super::error::NativeError;
@@ -22,15 +22,15 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let after = query.queue_cursor()?;
     let share = unread::share_of_page(request.unread())?;
     let table = &request.pool().policies;
-    table.read().await.map_err(EngineError::from)?;
+    table.read().await?;
     let limit = usize::from(query.limit.get());
     // One more, which tells whether the page is the last one.
     let stored = table.list(&request.namespaces, after.as_ref(), limit + 1);
-    let stored = stored.into_iter().map(|(queue, stored)| QueuePolicy {
+    let stored = stored.into_iter().map(|(queue, row)| QueuePolicy {
         namespace: queue.namespace,
         queue: queue.queue,
-        policy: stored.policy,
-        unreadable: stored.unreadable,
+        unreadable: row.value.as_ref().err().map(|damaged| damaged.text.clone()),
+        policy: row.value.unwrap_or_default(),
     });
     let (items, has_more) = page_of(stored, limit);
     let last = items.last().filter(|_| has_more);
@@ -47,12 +47,9 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
-    let stored = request.pool().policies.get(&request.queue()?).await;
-    let stored = stored.map_err(EngineError::from)?;
-    if let Some(text) = stored.unreadable {
-        return Err(unreadable(&text));
-    }
-    Ok(answer(&stored.policy, stored.revision))
+    let stored = request.pool().policies.get(&request.queue()?).await?;
+    let (policy, revision) = stored.readable().map_err(unreadable)?;
+    Ok(answer(&policy, revision))
 }
 
 /// Replaces the policy: fields that are absent have their defaults.
@@ -73,28 +70,26 @@ async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Bo
     let table = &request.pool().policies;
     if replaces {
         let new = body.apply_to(&Policy::default())?;
-        return match table.set(&queue, &new, expected).await {
-            Ok(PolicySetOutcome::Done(revision)) => Ok(answer(&new, revision)),
-            Ok(PolicySetOutcome::VersionMismatch(_)) => {
-                Err(NativeError::of(ProblemCode::VersionMismatch))
-            }
-            Err(error) => Err(EngineError::from(error).into()),
+        return match table.set(&queue, &new, expected).await? {
+            TableSetOutcome::Done(revision) => Ok(answer(&new, revision)),
+            TableSetOutcome::VersionMismatch(_) => Err(VersionMismatch.into()),
         };
     }
     let merge = |stored: Policy| body.apply_to(&stored);
     let changed = table.change(&queue, expected, merge).await;
     let (policy, revision) = changed.map_err(|error| match error {
-        PolicyChangeError::VersionMismatch => NativeError::of(ProblemCode::VersionMismatch),
-        PolicyChangeError::Unreadable { text } => unreadable(&text),
+        PolicyChangeError::VersionMismatch => VersionMismatch.into(),
+        PolicyChangeError::Unreadable(damaged) => unreadable(damaged),
         PolicyChangeError::Rejected(invalid) => invalid.into(),
-        PolicyChangeError::Store(error) => EngineError::from(error).into(),
+        PolicyChangeError::Store(error) => error.into(),
     })?;
     Ok(answer(&policy, revision))
 }
 
-fn unreadable(text: &str) -> NativeError {
+fn unreadable(damaged: Damaged) -> NativeError {
     let detail = format!(
-        "the stored policy is damaged, and the defaults apply; replace it with PUT; stored is {text:?}"
+        "the stored policy is damaged, and the defaults apply; replace it with PUT; stored is {:?}",
+        damaged.text
     );
     NativeError::new(ProblemCode::PolicyUnreadable, detail)
 }

@@ -8,15 +8,15 @@ use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::relay::{
     DeleteRelayResult, DeletedRelay, RelayConfig, RelayDetails, RelayListPage, RelaySourceConfig,
 };
-use tidegate_engine::{ChangeAttempts, EngineError};
-use tidegate_store::{RelayKey, StoredRelayReport, TableRevision, TableSetOutcome};
+use tidegate_engine::ChangeAttempts;
+use tidegate_store::{NamespacedName, Row, StoredRelayReport, TableRevision, TableSetOutcome};
 
-use super::answer::{json_answer, page_of};
+use super::answer::{json_answer, page_of, set_status};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use super::table_change::{condition, expected_revision};
+use super::table_change::condition;
 use crate::http::{etag, unread};
-use crate::relay_table::{ReadRelay, relay_report, relay_status};
+use crate::relay_status::{relay_report, relay_status};
 
 /// The most bytes of the settings of a relay: more than all its texts have.
 const BODY_BYTES_MAX: usize = 256 * 1024;
@@ -26,24 +26,23 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
     let share = unread::share_of_page(request.unread())?;
     let relays = &request.app.engine.relays;
-    let own = relays.of(request.namespace()?).await;
-    let own = own.map_err(EngineError::from)?;
+    let own = relays.of(request.namespace()?).await?;
     let behind = own
-        .iter()
+        .into_iter()
         .filter(|(key, _)| after.is_none_or(|after| *key.name > *after));
-    let shown = behind.filter_map(|(key, stored)| {
-        let read = ReadRelay::from(stored);
-        details(key, read.config.ok()?, read.revision?, None)
+    let shown = behind.filter_map(|(key, row)| {
+        let (config, revision) = row.readable().ok()?;
+        details(&key, config, revision, None)
     });
     let limit = usize::from(query.limit.get());
     let (mut items, others_follow) = page_of(shown, limit);
     let namespace = request.namespace()?;
-    let keys = items.iter().map(|item| RelayKey {
+    let keys = items.iter().map(|item| NamespacedName {
         namespace: namespace.clone(),
         name: item.name.as_str().to_owned(),
     });
-    let reports = relays.reports(&keys.collect::<Vec<_>>()).await;
-    for (item, report) in items.iter_mut().zip(reports.map_err(EngineError::from)?) {
+    let reports = relays.reports(&keys.collect::<Vec<_>>()).await?;
+    for (item, report) in items.iter_mut().zip(reports) {
         item.status = relay_status(&item.config, &item.revision, report.as_ref());
     }
     // The last errors in the statuses may take the page beyond its size.
@@ -64,18 +63,12 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
     let key = request.relay()?;
-    let engine = &request.app.engine;
-    let found = ReadRelay::find(engine, &key).await?;
-    let found = found.ok_or_else(not_found)?;
-    let report = relay_report(engine, &key).await?;
-    match (found.config, found.revision) {
-        (Ok(config), Some(revision)) => answer(
-            StatusCode::OK,
-            details(&key, config, revision, report.as_ref()),
-            revision,
-        ),
-        _ => Err(NativeError::of(ProblemCode::RelayUnreadable)),
-    }
+    let found = find(&request, &key).await?.ok_or_else(not_found)?;
+    let report = relay_report(&request.app.engine, &key).await?;
+    let unreadable = |_| NativeError::of(ProblemCode::RelayUnreadable);
+    let (config, revision) = found.readable().map_err(unreadable)?;
+    let shown = details(&key, config, revision, report.as_ref());
+    answer(StatusCode::OK, shown, revision)
 }
 
 /// Creates the relay, or replaces it as a whole. Secrets that are absent stay.
@@ -88,52 +81,50 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
         // The relay reads payloads of the namespace, on behalf of this key.
         request.need(Scope::Consume)?;
     }
-    let engine = &request.app.engine;
-    let mut attempts = ChangeAttempts::default();
-    while attempts.next().await {
-        let stored = ReadRelay::find(engine, &key).await?;
-        let expected = expected_revision(condition, stored.as_ref().map(|it| it.revision))?;
+    let mut attempts = ChangeAttempts::new(condition);
+    loop {
+        attempts.next().await?;
+        let stored = find(&request, &key).await?;
+        let expected = attempts.expected(stored.as_ref())?;
+        let status = set_status(stored.is_some());
         let mut config = body.clone();
-        if let Some(Ok(stored)) = stored.as_ref().map(|stored| &stored.config) {
-            config.keep_secrets_of(stored)?;
+        if let Some(Ok(stored)) = stored.map(|row| row.value) {
+            config.keep_secrets_of(&stored)?;
         }
         config.check_secrets()?;
         config.drop_empty_secrets();
-        let value = serde_json::to_string(&config).map_err(|_| NativeError::internal())?;
-        let set = engine.relays.set(&key, value, expected).await;
-        match set.map_err(EngineError::from)? {
-            TableSetOutcome::Done(revision) => {
-                tracing::info!(relay = %key, %revision, "set a relay");
-                let status = match stored {
-                    None => StatusCode::CREATED,
-                    Some(_) => StatusCode::OK,
-                };
-                return answer(status, details(&key, config, revision, None), revision);
-            }
-            TableSetOutcome::VersionMismatch(_) => {}
+        let relays = &request.app.engine.relays;
+        let set = relays.set(&key, Some(&config), expected).await?;
+        if let TableSetOutcome::Done(revision) = set {
+            tracing::info!(relay = %key, %revision, "set a relay");
+            return answer(status, details(&key, config, revision, None), revision);
         }
     }
-    Err(NativeError::of(ProblemCode::VersionMismatch))
 }
 
 pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
     let key = request.relay()?;
     let condition = condition(&request, "relay")?;
-    let engine = &request.app.engine;
-    let mut attempts = ChangeAttempts::default();
-    while attempts.next().await {
-        let stored = ReadRelay::find(engine, &key).await?;
-        let stored = stored.ok_or_else(not_found)?;
-        let expected = expected_revision(condition, Some(stored.revision))?;
-        let removed = engine.relays.set(&key, String::new(), expected).await;
-        if let TableSetOutcome::Done(_) = removed.map_err(EngineError::from)? {
+    let mut attempts = ChangeAttempts::new(condition);
+    loop {
+        attempts.next().await?;
+        let stored = find(&request, &key).await?.ok_or_else(not_found)?;
+        let expected = attempts.expected(Some(&stored))?;
+        let removed = request.app.engine.relays.set(&key, None, expected).await?;
+        if let TableSetOutcome::Done(_) = removed {
             tracing::info!(relay = %key, "deleted a relay");
             let outcome = DeleteRelayResult::Deleted;
             return Ok(json_answer(StatusCode::OK, &DeletedRelay { outcome }));
         }
     }
-    Err(NativeError::of(ProblemCode::VersionMismatch))
+}
+
+async fn find(
+    request: &NativeRequest,
+    key: &NamespacedName,
+) -> Result<Option<Row<RelayConfig>>, NativeError> {
+    Ok(request.app.engine.relays.get(key).await?)
 }
 
 fn not_found() -> NativeError {
@@ -142,7 +133,7 @@ fn not_found() -> NativeError {
 
 /// A relay as it is shown; `None` if its name is not valid.
 fn details(
-    key: &RelayKey,
+    key: &NamespacedName,
     config: RelayConfig,
     revision: TableRevision,
     report: Option<&StoredRelayReport>,

@@ -11,17 +11,17 @@ use tidegate_core::v1::schedule::{
 };
 use tidegate_core::v1::values::{JobKey, ScheduleNameText, Timestamp};
 use tidegate_core::{QueueKey, Scope};
-use tidegate_engine::{ChangeAttempts, EngineError};
+use tidegate_engine::ChangeAttempts;
 use tidegate_store::{
-    ScheduleDefinition, ScheduleKey, ScheduleTimes, Schedules, StoredSchedule, TableRevision,
-    TableSetOutcome,
+    NamespacedName, Row, ScheduleDefinition, ScheduleTimes, Schedules, TableRevision,
+    TableSetOutcome, schedule_job_key,
 };
 
-use super::answer::json_answer;
+use super::answer::{json_answer, set_status};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::new_job;
-use super::table_change::{condition, expected_revision};
+use super::table_change::condition;
 use crate::http::{etag, unread};
 
 /// The most bytes of a schedule: more than all its texts have.
@@ -33,17 +33,13 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let schedules = &request.pool().schedules;
     let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
     let limit = usize::from(query.limit.get());
-    let page = schedules.page(request.namespace()?, after, limit).await;
-    let page = page.map_err(EngineError::from)?;
+    let page = schedules.page(request.namespace()?, after, limit).await?;
     let last = page.schedules.last().filter(|_| page.has_more);
-    let next = last.map(|(name, _)| name.parse()).transpose();
+    let next = last.map(|(key, _)| key.name.parse()).transpose();
     let next = next.map_err(|_| NativeError::internal())?;
-    let namespace = request.namespace()?;
     // A damaged schedule is left out.
-    let readable = page.schedules.into_iter().filter_map(|(name, stored)| {
-        let namespace = namespace.clone();
-        ReadSchedule::of(ScheduleKey { namespace, name }, &stored).ok()
-    });
+    let stored = page.schedules.into_iter();
+    let readable = stored.filter_map(|(key, row)| ReadSchedule::of(key, &row).ok());
     let items = with_next_runs(schedules, readable.collect()).await?;
     let answer = json_answer(StatusCode::OK, &ScheduleListPage { items, next });
     Ok(unread::with_share(answer, share))
@@ -61,8 +57,7 @@ pub(super) async fn next(request: NativeRequest) -> Result<Response<Body>, Nativ
     let key = request.schedule()?;
     let stored = find(&request, &key).await?.ok_or_else(not_found)?;
     let (definition, queue) = readable(&key, &stored)?;
-    let now_ms = request.pool().schedules.now_ms(&queue).await;
-    let mut at_ms = now_ms.map_err(EngineError::from)?;
+    let mut at_ms = request.pool().schedules.now_ms(&queue).await?;
     let rule = definition.times.rule().map_err(|_| unreadable())?;
     let mut runs = Vec::new();
     while runs.len() < usize::from(query.count.get()) && !definition.times.paused {
@@ -85,11 +80,13 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
     let config: Schedule = request.read_json_up_to(BODY_BYTES_MAX).await?;
     let queue = request.queue_named(config.queue.as_str())?;
     let definition = definition(&key, &queue, config)?;
-    let mut attempts = ChangeAttempts::default();
-    while attempts.next().await {
+    let mut attempts = ChangeAttempts::new(condition);
+    loop {
+        attempts.next().await?;
         let stored = find(&request, &key).await?;
-        let expected = expected_revision(condition, stored.as_ref().map(|it| it.revision))?;
-        let known = stored.as_ref().and_then(|it| it.queue(&key.namespace));
+        let expected = attempts.expected(stored.as_ref())?;
+        let status = set_status(stored.is_some());
+        let known = stored.and_then(|row| row.queue(&key.namespace));
         if let Some(known) = known.filter(|known| *known != queue) {
             let detail = format!(
                 "the schedule is one of the queue {}; delete it first, and set it again",
@@ -98,58 +95,49 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
             return Err(InvalidRequest::of_field("queue", detail).into());
         }
         let schedules = &request.pool().schedules;
-        let set = schedules.set(&key, &queue, &definition, expected).await;
-        match set.map_err(EngineError::from)? {
-            TableSetOutcome::Done(revision) => {
-                tracing::info!(schedule = %key, %revision, "set a schedule");
-                let status = match stored {
-                    None => StatusCode::CREATED,
-                    Some(_) => StatusCode::OK,
-                };
-                let stored = StoredSchedule {
-                    revision: Some(revision),
-                    definition: Ok(definition),
-                };
-                return answer(&request, status, &key, &stored).await;
-            }
-            TableSetOutcome::VersionMismatch(_) => {}
+        let set = schedules.set(&key, &queue, &definition, expected).await?;
+        if let TableSetOutcome::Done(revision) = set {
+            tracing::info!(schedule = %key, %revision, "set a schedule");
+            let row = Row {
+                revision: Some(revision),
+                value: Ok(definition),
+            };
+            return answer(&request, status, &key, &row).await;
         }
     }
-    Err(NativeError::of(ProblemCode::VersionMismatch))
 }
 
 pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
     let key = request.schedule()?;
     let condition = condition(&request, "schedule")?;
-    let mut attempts = ChangeAttempts::default();
-    while attempts.next().await {
+    let mut attempts = ChangeAttempts::new(condition);
+    loop {
+        attempts.next().await?;
         let stored = find(&request, &key).await?.ok_or_else(not_found)?;
-        let expected = expected_revision(condition, Some(stored.revision))?;
+        let expected = attempts.expected(Some(&stored))?;
         let queue = stored.queue(&key.namespace);
         let schedules = &request.pool().schedules;
-        let removed = schedules.remove(&key, queue.as_ref(), expected).await;
-        if let TableSetOutcome::Done(_) = removed.map_err(EngineError::from)? {
+        let removed = schedules.remove(&key, queue.as_ref(), expected).await?;
+        if let TableSetOutcome::Done(_) = removed {
             tracing::info!(schedule = %key, "deleted a schedule");
             let outcome = DeleteScheduleResult::Deleted;
             return Ok(json_answer(StatusCode::OK, &DeletedSchedule { outcome }));
         }
     }
-    Err(NativeError::of(ProblemCode::VersionMismatch))
 }
 
 async fn find(
     request: &NativeRequest,
-    key: &ScheduleKey,
-) -> Result<Option<StoredSchedule>, NativeError> {
-    let stored = request.pool().schedules.get(key).await;
-    Ok(stored.map_err(EngineError::from)?)
+    key: &NamespacedName,
+) -> Result<Option<Row<ScheduleDefinition>>, NativeError> {
+    Ok(request.pool().schedules.get(key).await?)
 }
 
 /// The stored definition of a schedule, from the request. Fails if there is no such time zone, or the pattern cannot be
 /// read.
 fn definition(
-    key: &ScheduleKey,
+    key: &NamespacedName,
     queue: &QueueKey,
     config: Schedule,
 ) -> Result<ScheduleDefinition, NativeError> {
@@ -178,7 +166,7 @@ fn definition(
     let (payload, attributes) = config.job.content.into_parts()?;
     let mut options = config.job.options;
     if overlap != Overlap::Allow {
-        let job_key: Result<JobKey, _> = key.job_key().parse();
+        let job_key: Result<JobKey, _> = schedule_job_key(key).parse();
         options.key = Some(job_key.map_err(|_| NativeError::internal())?);
     }
     let job = new_job(queue, payload, attributes, &options);
@@ -197,17 +185,17 @@ fn unreadable() -> NativeError {
 
 /// The definition and the queue of a stored schedule.
 fn readable<'a>(
-    key: &ScheduleKey,
-    stored: &'a StoredSchedule,
+    key: &NamespacedName,
+    stored: &'a Row<ScheduleDefinition>,
 ) -> Result<(&'a ScheduleDefinition, QueueKey), NativeError> {
-    let definition = stored.definition.as_ref().map_err(|_| unreadable())?;
+    let definition = stored.value.as_ref().map_err(|_| unreadable())?;
     let queue = stored.queue(&key.namespace).ok_or_else(unreadable)?;
     Ok((definition, queue))
 }
 
 /// A schedule that can be read.
 struct ReadSchedule {
-    key: ScheduleKey,
+    key: NamespacedName,
     queue: QueueKey,
     name: ScheduleNameText,
     revision: TableRevision,
@@ -215,7 +203,7 @@ struct ReadSchedule {
 }
 
 impl ReadSchedule {
-    fn of(key: ScheduleKey, stored: &StoredSchedule) -> Result<Self, NativeError> {
+    fn of(key: NamespacedName, stored: &Row<ScheduleDefinition>) -> Result<Self, NativeError> {
         let (definition, queue) = readable(&key, stored)?;
         let config = serde_json::from_str(definition.shown.get()).map_err(|_| unreadable())?;
         Ok(Self {
@@ -234,8 +222,7 @@ async fn with_next_runs(
     read: Vec<ReadSchedule>,
 ) -> Result<Vec<ScheduleDetails>, NativeError> {
     let keys: Vec<_> = read.iter().map(|it| (&it.key, &it.queue)).collect();
-    let ticks = schedules.all_next_ms(&keys).await;
-    let ticks = ticks.map_err(EngineError::from)?;
+    let ticks = schedules.all_next_ms(&keys).await?;
     let shown = read
         .into_iter()
         .zip(ticks)
@@ -251,8 +238,8 @@ async fn with_next_runs(
 async fn answer(
     request: &NativeRequest,
     status: StatusCode,
-    key: &ScheduleKey,
-    stored: &StoredSchedule,
+    key: &NamespacedName,
+    stored: &Row<ScheduleDefinition>,
 ) -> Result<Response<Body>, NativeError> {
     let read = ReadSchedule::of(key.clone(), stored)?;
     let revision = read.revision;

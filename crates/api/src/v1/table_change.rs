@@ -2,7 +2,7 @@
 
 use axum::http::header;
 use tidegate_core::v1::Precondition;
-use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_store::TableRevision;
 
 use super::error::NativeError;
@@ -22,17 +22,4 @@ pub(super) fn condition(
         );
         InvalidRequest::of_field(field, detail).into()
     })
-}
-
-/// Checks the condition, and returns the revision that the stored entry must have still when it is changed; `None` = any, since
-/// the stored entry is damaged. `stored` is `None` if there is no entry, and has no revision if it is damaged.
-pub(super) fn expected_revision(
-    condition: Precondition<TableRevision>,
-    stored: Option<Option<TableRevision>>,
-) -> Result<Option<TableRevision>, NativeError> {
-    let version = stored.map(Option::unwrap_or_default);
-    match condition.holds(version.as_ref()) {
-        true => Ok(stored.unwrap_or(Some(TableRevision::default()))),
-        false => Err(NativeError::of(ProblemCode::VersionMismatch)),
-    }
 }

@@ -8,7 +8,7 @@ use futures_util::{Stream, StreamExt};
 use tidegate_core::{ApiKeyId, Namespace};
 use tidegate_daemon::LogLimit;
 use tidegate_store::{
-    ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, StoreError,
+    ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyPage, ApiKeys, Damaged, StoreError,
 };
 use tokio::time::{Duration, Instant};
 
@@ -117,7 +117,7 @@ impl ApiKeyCache {
     }
 
     /// Reads the entry with this id from Redis, if there is one. The id of a damaged entry may have any form.
-    pub async fn get(&self, id: &str) -> Result<Option<ApiKeyEntry>, EngineError> {
+    pub async fn get(&self, id: &str) -> Result<Option<Result<ApiKey, Damaged>>, EngineError> {
         Ok(self.keys.get(id).await?.entry)
     }
 
@@ -151,8 +151,8 @@ impl ApiKeyCache {
 fn key_in(id: ApiKeyId, answer: ApiKeyAnswer) -> Option<ApiKey> {
     static LOG_LIMIT: LogLimit = LogLimit::every(Duration::from_secs(1));
     match answer.entry? {
-        ApiKeyEntry::Key(key) => Some(key),
-        ApiKeyEntry::Damaged(damaged) => {
+        Ok(key) => Some(key),
+        Err(damaged) => {
             // Each request with the key finds the damage again.
             if LOG_LIMIT.is_due() {
                 let reason = damaged.reason;

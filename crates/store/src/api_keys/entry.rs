@@ -9,6 +9,8 @@ use std::fmt::{self, Write};
 use serde::{Deserialize, Serialize};
 use tidegate_core::{NamespaceGrant, Scope, Scopes};
 
+use crate::table::Damaged;
+
 /// The length of a SHA-256 hash, in bytes.
 const HASH_BYTES: usize = 32;
 
@@ -34,25 +36,6 @@ pub struct ApiKey {
 /// The SHA-256 hash of the secret of an API key. It has no `==`, so that it is compared in constant time.
 #[derive(Clone, Copy)]
 pub struct SecretHash(pub [u8; HASH_BYTES]);
-
-/// An entry of the hash of API keys.
-#[derive(Debug, Clone)]
-pub enum ApiKeyEntry {
-    /// A key.
-    Key(ApiKey),
-    /// The entry cannot be read. The key must be refused.
-    Damaged(DamagedApiKey),
-}
-
-/// Why an entry of the hash of API keys cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the stored API key {id} is damaged ({reason}): delete it and create another one")]
-pub struct DamagedApiKey {
-    /// The field of the entry, which should be the id of a key.
-    pub id: String,
-    /// The defect of the entry.
-    pub reason: String,
-}
 
 /// The fields of the object.
 #[derive(Serialize, Deserialize)]
@@ -124,7 +107,15 @@ impl ApiKey {
         serde_json::to_string(&fields).unwrap_or_default()
     }
 
-    /// Reads the stored form. The error says what is wrong with it.
+    /// Reads the stored form. A key that cannot be read must be refused.
+    pub(super) fn read(stored: &[u8]) -> Result<Self, Damaged> {
+        Self::from_text(stored).map_err(|reason| Damaged {
+            reason,
+            text: String::from_utf8_lossy(stored).into_owned(),
+        })
+    }
+
+    /// The error says what is wrong with the stored form.
     fn from_text(text: &[u8]) -> Result<Self, String> {
         let fields: StoredFields<'_> =
             serde_json::from_slice(text).map_err(|error| error.to_string())?;
@@ -147,19 +138,6 @@ impl ApiKey {
             created_at_ms: fields.created_at_ms,
             expires_at_ms: Some(fields.expires_at_ms).filter(|end_ms| *end_ms > 0),
         })
-    }
-}
-
-impl ApiKeyEntry {
-    /// Reads the entry with this field and value.
-    pub(super) fn read(id: &[u8], value: &[u8]) -> Self {
-        match ApiKey::from_text(value) {
-            Ok(key) => Self::Key(key),
-            Err(reason) => Self::Damaged(DamagedApiKey {
-                id: String::from_utf8_lossy(id).into_owned(),
-                reason,
-            }),
-        }
     }
 }
 
@@ -213,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_entry_is_named_and_no_key() {
+    fn a_damaged_entry_is_no_key() {
         let cut = (0..TEXT.len()).filter_map(|length| TEXT.get(..length));
         let cut = cut.map(ToOwned::to_owned);
         let changed = [
@@ -242,13 +220,9 @@ mod tests {
         let whole = ["null", "[]", "\u{0}", "tg_x"].map(ToOwned::to_owned);
         for text in cut.chain(changed).chain(whole) {
             assert_ne!(text, TEXT);
-            match ApiKeyEntry::read(b"ID\xff", text.as_bytes()) {
-                ApiKeyEntry::Damaged(damaged) => {
-                    assert_eq!(damaged.id, "ID\u{fffd}");
-                    assert!(!damaged.reason.is_empty());
-                }
-                ApiKeyEntry::Key(_) => panic!("{text}"),
-            }
+            let damaged = ApiKey::read(text.as_bytes()).expect_err(&text);
+            assert!(!damaged.reason.is_empty());
+            assert_eq!(damaged.text, text);
         }
     }
 }

@@ -10,8 +10,8 @@ use super::key_walk::FoundKeys;
 use super::report::{AuditOptions, AuditReport};
 use crate::bodies::UPLOAD_MS;
 use crate::error::StoreError;
-use crate::schedules::ScheduleKey;
 use crate::store::Store;
+use crate::table::NamespacedName;
 use crate::verbs::{CheckOutcome, IDEMPOTENCY_MS_MAX, IndexCheck, JobCheck};
 use crate::waiter_id::REGISTERED_MS_MAX;
 
@@ -22,7 +22,7 @@ const LEASE_MS_MAX: u64 = 3_600_000;
 pub(super) const COMMANDS_PER_CALL: usize = 200;
 
 /// A schedule, and the bucket that has its tick or should have it.
-pub(super) type PlacedSchedule = (u16, ScheduleKey);
+pub(super) type PlacedSchedule = (u16, NamespacedName);
 
 /// A bucket that is being audited.
 pub(super) struct BucketAudit<'a> {

@@ -14,8 +14,9 @@ use super::bucket::{BucketAudit, PlacedSchedule};
 use super::finding::Inconsistency;
 use super::report::{AuditOptions, AuditReport, RECHECK_PAUSE, RECHECKS};
 use crate::error::StoreError;
-use crate::schedules::{ScheduleKey, StoredSchedule};
+use crate::schedules::ScheduleDefinition;
 use crate::store::Store;
+use crate::table::{NamespacedName, Row};
 
 /// How long a pump may be about to look at a schedule, in ms: twice the longest pause after a definition that it could
 /// not read.
@@ -25,7 +26,7 @@ const SOON_MS: u64 = 120_000;
 struct ScheduleLook {
     now_ms: u64,
     /// Its definition, if that belongs to the bucket.
-    defined: Option<StoredSchedule>,
+    defined: Option<Row<ScheduleDefinition>>,
     /// Whether the bucket has a hash of it.
     is_known: bool,
     /// The revision that the tick was calculated for.
@@ -53,7 +54,7 @@ impl ScheduleLook {
             return is_there.then_some(ScheduleDefect::Orphaned);
         };
         let is_current = stored.revision.map(|it| it.to_string()) == self.revision;
-        let next_ms = match &stored.definition {
+        let next_ms = match &stored.value {
             Ok(definition) if is_current => {
                 let next_ms = definition.times.next_after(self.now_ms).ok().flatten();
                 self.tick_ms.or(next_ms)
@@ -90,9 +91,9 @@ impl BucketAudit<'_> {
         }
         let mut known = Vec::new();
         for (name, key) in names {
-            match ScheduleKey::parse(&name) {
-                Some(key) => known.push((self.bucket, key)),
-                None => self.found(
+            match NamespacedName::try_from(&*name) {
+                Ok(key) => known.push((self.bucket, key)),
+                Err(_) => self.found(
                     Inconsistency::UnknownField {
                         key: self.name(&key),
                         field: name,
@@ -122,12 +123,10 @@ impl Store {
             if !self.has_hash(&table, report).await? {
                 continue;
             }
-            for (name, stored) in self.schedules().all(&namespace).await? {
-                let namespace = namespace.clone();
+            for (key, row) in self.schedules().table.of(&namespace).await? {
                 // Which bucket a damaged definition belongs to is not known. A client that reads it learns of the
                 // damage.
-                if let Some(queue) = stored.queue(&namespace) {
-                    let key = ScheduleKey { namespace, name };
+                if let Some(queue) = row.queue(&namespace) {
                     defined.push((self.bucket_of(&queue), key));
                 }
             }
@@ -180,7 +179,7 @@ impl Store {
     async fn look_at_schedule(
         &self,
         bucket: u16,
-        key: &ScheduleKey,
+        key: &NamespacedName,
     ) -> Result<Option<ScheduleDefect>, StoreError> {
         let names = self.keys(bucket);
         let stored = match self.schedules().get(key).await {
@@ -188,7 +187,7 @@ impl Store {
             Err(StoreError::Corrupt(_)) => return Ok(None),
             stored => stored?,
         };
-        let is_here = |stored: &StoredSchedule| {
+        let is_here = |stored: &Row<ScheduleDefinition>| {
             let queue = stored.queue(&key.namespace);
             // A damaged definition may belong to any bucket.
             queue.is_none_or(|queue| self.bucket_of(&queue) == bucket)

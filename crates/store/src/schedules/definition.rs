@@ -11,12 +11,18 @@ use tidegate_core::{
     KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays, RetrySteps,
 };
 
-use super::ScheduleKey;
+use crate::table::NamespacedName;
 
 /// The attribute with the name of the schedule that has published a job.
 pub const SCHEDULE_ATTRIBUTE: &str = "tidegate-schedule";
 /// The attribute with the time of the tick, in ms since 1970.
 const TICK_ATTRIBUTE: &str = "tidegate-tick-ms";
+
+/// The key of the jobs of a schedule, unless they may overlap.
+#[must_use]
+pub fn schedule_job_key(schedule: &NamespacedName) -> String {
+    format!("schedule:{}", schedule.name)
+}
 
 /// When the ticks are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +137,7 @@ impl ScheduledJob {
     }
 
     /// The job of a tick.
-    fn at(&self, schedule: &ScheduleKey, key: Option<KeyHash>, tick_ms: u64) -> NewJob {
+    fn at(&self, schedule: &NamespacedName, key: Option<KeyHash>, tick_ms: u64) -> NewJob {
         let mut attributes = self.attributes.clone();
         attributes.push((SCHEDULE_ATTRIBUTE.to_owned(), schedule.name.clone()));
         attributes.push((TICK_ATTRIBUTE.to_owned(), tick_ms.to_string()));
@@ -225,9 +231,14 @@ impl ScheduleDefinition {
     }
 
     /// The job of a tick.
-    pub(crate) fn job_at(&self, schedule: &ScheduleKey, queue: &QueueKey, tick_ms: u64) -> NewJob {
+    pub(crate) fn job_at(
+        &self,
+        schedule: &NamespacedName,
+        queue: &QueueKey,
+        tick_ms: u64,
+    ) -> NewJob {
         let has_key = self.overlap != Overlap::Allow;
-        let key = has_key.then(|| KeyHash::of_job(queue, &schedule.job_key()));
+        let key = has_key.then(|| KeyHash::of_job(queue, &schedule_job_key(schedule)));
         self.job.at(schedule, key, tick_ms)
     }
 }

@@ -7,10 +7,10 @@ use tidegate_core::{IfExists, KeyHash, NewJob, QueueKey};
 
 use super::publish_keyed::PublishOutcome;
 use crate::error::StoreError;
-use crate::schedules::{ScheduleDefinition, ScheduleKey};
+use crate::schedules::ScheduleDefinition;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
-use crate::table_revision::TableRevision;
+use crate::table::{NamespacedName, TableRevision};
 
 static SCHEDULE_SET: LazyScript = script!("schedule_set");
 static SCHEDULE_DUE: LazyScript = script!("schedule_due");
@@ -32,7 +32,7 @@ const CHECK_MS: u64 = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleTick {
     /// The schedule.
-    pub key: ScheduleKey,
+    pub key: NamespacedName,
     /// The revision of the definition that the tick was calculated for, as it is stored; empty = not known.
     pub revision: Vec<u8>,
     /// The tick, in ms since 1970; `None` = not known.
@@ -120,11 +120,22 @@ fn read_tick(text: &[u8]) -> Option<u64> {
     tick_ms.filter(|tick_ms| tick_ms.to_string() == text)
 }
 
+/// Namespace and name, as scripts get them.
+fn parts(key: &NamespacedName) -> (&[u8], &[u8]) {
+    (key.namespace.as_str().as_bytes(), key.name.as_bytes())
+}
+
+/// The key of names as they are in a bucket; `None` if they are none.
+fn read_key(namespace: &[u8], name: &[u8]) -> Option<NamespacedName> {
+    let text = [namespace, b"/", name].concat();
+    NamespacedName::try_from(str::from_utf8(&text).ok()?).ok()
+}
+
 impl Store {
     /// Makes a pump look at a schedule within 10 s, unless it does so earlier.
     pub(crate) async fn schedule_check(
         &self,
-        key: &ScheduleKey,
+        key: &NamespacedName,
         queue: &QueueKey,
     ) -> Result<(), StoreError> {
         self.schedule_check_in(self.bucket_of(queue), key).await
@@ -134,11 +145,11 @@ impl Store {
     pub(crate) async fn schedule_check_in(
         &self,
         bucket: u16,
-        key: &ScheduleKey,
+        key: &NamespacedName,
     ) -> Result<(), StoreError> {
         let none = TableRevision::default();
         let rule = ("", String::new(), None);
-        let call = self.set_tick_in(bucket, key.parts(), none, rule, None, CHECK_MS);
+        let call = self.set_tick_in(bucket, parts(key), none, rule, None, CHECK_MS);
         call.await.map(drop)
     }
 
@@ -150,7 +161,7 @@ impl Store {
     /// Redis is unavailable.
     pub async fn schedule_set(
         &self,
-        key: &ScheduleKey,
+        key: &NamespacedName,
         queue: &QueueKey,
         definition: &ScheduleDefinition,
         revision: TableRevision,
@@ -167,7 +178,7 @@ impl Store {
     /// Removes the tick of a schedule that had this revision, unless the bucket knows a later one.
     pub(crate) async fn schedule_remove(
         &self,
-        key: &ScheduleKey,
+        key: &NamespacedName,
         queue: &QueueKey,
         revision: TableRevision,
     ) -> Result<bool, StoreError> {
@@ -212,20 +223,20 @@ impl Store {
         let rule = (word, String::new(), None);
         let none = TableRevision::default();
         let known = Some(tick.revision.as_slice());
-        let call = self.set_tick_in(bucket, tick.key.parts(), none, rule, known, check_ms);
+        let call = self.set_tick_in(bucket, parts(&tick.key), none, rule, known, check_ms);
         call.await.map(drop)
     }
 
     async fn set_tick(
         &self,
-        key: &ScheduleKey,
+        key: &NamespacedName,
         queue: &QueueKey,
         revision: TableRevision,
         rule: (&str, String, Option<u64>),
         known: Option<&[u8]>,
     ) -> Result<bool, StoreError> {
         let bucket = self.bucket_of(queue);
-        self.set_tick_in(bucket, key.parts(), revision, rule, known, CHECK_MS)
+        self.set_tick_in(bucket, parts(key), revision, rule, known, CHECK_MS)
             .await
     }
 
@@ -289,7 +300,7 @@ impl Store {
             let (namespace, name) = (reply.bytes()?, reply.bytes()?);
             let revision = reply.bytes()?.to_vec();
             let tick_ms = read_tick(&reply.bytes()?);
-            let Some(key) = ScheduleKey::read(&namespace, &name) else {
+            let Some(key) = read_key(&namespace, &name) else {
                 // A damaged name must not keep the bucket from its other schedules.
                 let (parts, none) = ((&*namespace, &*name), TableRevision::default());
                 let rule = ("removed", String::new(), None);
@@ -355,7 +366,7 @@ impl Store {
         let call = self.call_on_bucket(&SCHEDULE_PUBLISH, keys.queues(), keys);
         let mut call = call.of_pump();
         for (it, job) in ticks {
-            let (namespace, name) = it.tick.key.parts();
+            let (namespace, name) = parts(&it.tick.key);
             call = call
                 .arg(namespace)
                 .arg(name)

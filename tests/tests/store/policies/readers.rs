@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tidegate_core::{Policy, QueueKey};
-use tidegate_store::{
-    Policies, PolicyChanges, PolicySetOutcome, Store, StoreConfig, StoredPolicy, TableRevision,
-};
+use tidegate_store::{Row, Store, StoreConfig, Table, TableRevision, TableSetOutcome};
 use tidegate_testkit::{RedisOptions, print_figure, seed};
 
 use super::{limited, queue, set};
@@ -17,37 +15,40 @@ use crate::fixture::fixture;
 #[derive(Default)]
 struct Reader {
     last: Option<TableRevision>,
-    entries: BTreeMap<QueueKey, StoredPolicy>,
+    entries: BTreeMap<QueueKey, Row<Policy>>,
     whole_reads: usize,
 }
 
 impl Reader {
     /// Reads the changes; returns how many entries were read.
-    async fn read(&mut self, policies: &Policies) -> usize {
-        match policies.changes_since(self.last).await.unwrap() {
-            PolicyChanges::None => 0,
-            PolicyChanges::Some { entries, last } => {
-                self.last = Some(last);
-                let count = entries.len();
-                self.entries.extend(entries);
-                self.entries.retain(|_, entry| !entry.is_none());
-                count
-            }
-            PolicyChanges::All { entries, last } => {
-                self.last = Some(last);
-                self.whole_reads += 1;
-                self.entries = entries;
-                self.entries.len()
-            }
+    async fn read(&mut self, policies: &Table<Policy>) -> usize {
+        let Some(changes) = policies.changes_since(self.last).await.unwrap() else {
+            return 0;
+        };
+        self.last = Some(changes.last);
+        if changes.is_all {
+            self.whole_reads += 1;
+            self.entries.clear();
         }
+        let count = changes.by_name.len();
+        for (queue, row) in changes.by_name {
+            match row {
+                Some(row) => self.entries.insert(queue, row),
+                None => self.entries.remove(&queue),
+            };
+        }
+        count
+    }
+
+    /// The policy of a queue that can be read.
+    fn policy(&self, queue: &QueueKey) -> &Policy {
+        self.entries[queue].value.as_ref().unwrap()
     }
 
     fn limits(&self) -> Vec<(String, Option<u64>)> {
-        let entries = self.entries.iter();
-        let limit = |(queue, entry): (&QueueKey, &StoredPolicy)| {
-            (queue.queue.to_string(), entry.policy.max_jobs)
-        };
-        entries.map(limit).collect()
+        let queues = self.entries.keys();
+        let limit = |queue: &QueueKey| (queue.queue.to_string(), self.policy(queue).max_jobs);
+        queues.map(limit).collect()
     }
 }
 
@@ -74,8 +75,8 @@ async fn readers_read_only_what_has_changed() {
     set(&policies, &queue(3), &limited(4)).await;
     set(&policies, &queue(5), &Policy::default()).await;
     assert_eq!(reader.read(&policies).await, 3);
-    assert_eq!(reader.entries[&queue(3)].policy, limited(4));
-    assert_eq!(reader.entries[&queue(4)].policy, limited(3));
+    assert_eq!(*reader.policy(&queue(3)), limited(4));
+    assert_eq!(*reader.policy(&queue(4)), limited(3));
     assert!(!reader.entries.contains_key(&queue(5)));
     assert_eq!(reader.entries.len(), 29);
     // What is not there cannot be removed, and is no change.
@@ -100,7 +101,7 @@ async fn a_reader_that_knows_too_little_reads_everything_in_pages() {
         reader
             .entries
             .values()
-            .all(|entry| entry.policy == limited(7))
+            .all(|row| row.value == Ok(limited(7)))
     );
     // Only the last changes stay listed. Two fields are the last revision, and the number of policies of the namespace.
     let fields: u64 = redis::cmd("HLEN")
@@ -157,7 +158,7 @@ async fn changes_that_a_failover_lost_are_taken_back() {
             set(&policies, &queue(10 + number), &limited(4)).await;
         }
         reader.read(&policies).await;
-        assert_eq!(reader.entries[&queue(1)].policy, limited(1), "{others}");
+        assert_eq!(*reader.policy(&queue(1)), limited(1), "{others}");
         assert!(!reader.entries.contains_key(&queue(2)), "{others}");
         assert_eq!(reader.entries.len(), 1 + others);
         restore();
@@ -194,22 +195,22 @@ async fn damaged_entries_are_the_defaults_and_others_are_read() {
     let mut reader = Reader::default();
     reader.read(&policies).await;
     assert_eq!(reader.entries.len(), 6);
-    assert_eq!(reader.entries[&queue(1)].revision, good);
+    assert_eq!(reader.entries[&queue(1)].revision, Some(good));
     for (name, text) in &damaged[..5] {
         let name = QueueKey::try_from(*name).unwrap();
         let entry = &reader.entries[&name];
-        assert_eq!(entry.policy, Policy::default());
-        assert_eq!(entry.unreadable.as_deref(), Some(*text));
+        assert_eq!(entry.value.as_ref().unwrap_err().text, *text);
         // A damaged policy has no revision that could be expected, and can be replaced.
         let refused = policies
-            .set(&name, &limited(3), Some(TableRevision::default()))
+            .set(&name, Some(&limited(3)), Some(TableRevision::default()))
             .await;
         assert!(matches!(
             refused.unwrap(),
-            PolicySetOutcome::VersionMismatch(_)
+            TableSetOutcome::VersionMismatch(_)
         ));
         set(&policies, &name, &limited(3)).await;
-        assert_eq!(policies.get(&name).await.unwrap().policy, limited(3));
+        let stored = policies.get(&name).await.unwrap().unwrap();
+        assert_eq!(stored.value, Ok(limited(3)));
     }
     // A damaged last revision is replaced by the next change.
     let mut damage = redis::cmd("HSET");
@@ -220,7 +221,7 @@ async fn damaged_entries_are_the_defaults_and_others_are_read() {
     assert_eq!(reader.read(&policies).await, 0);
     set(&policies, &queue(1), &limited(9)).await;
     reader.read(&policies).await;
-    assert_eq!(reader.entries[&queue(1)].policy, limited(9));
+    assert_eq!(*reader.policy(&queue(1)), limited(9));
     assert_eq!(reader.read(&policies).await, 0);
 }
 
@@ -253,9 +254,9 @@ async fn readers_that_read_now_and_then_end_with_the_stored_policies() {
     stored.retain(|_, policy| *policy != Policy::default());
     for reader in &mut readers {
         reader.read(&policies).await;
-        let read = reader.entries.iter();
+        let read = reader.entries.keys();
         let read: BTreeMap<QueueKey, Policy> = read
-            .map(|(queue, entry)| (queue.clone(), entry.policy.clone()))
+            .map(|queue| (queue.clone(), reader.policy(queue).clone()))
             .collect();
         assert_eq!(read, stored, "seed {seed}");
     }

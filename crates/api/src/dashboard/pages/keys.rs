@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::v1::values::Timestamp;
 use tidegate_engine::Engine;
-use tidegate_store::{ApiKey, ApiKeyEntry};
+use tidegate_store::{ApiKey, Damaged};
 
 use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
@@ -38,8 +38,8 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     let mut entries = found.entries;
     // Redis has them in no order: the newest first.
     entries.sort_by_key(|(id, entry)| match entry {
-        ApiKeyEntry::Key(key) => (std::cmp::Reverse(key.created_at_ms), id.clone()),
-        ApiKeyEntry::Damaged(_) => (std::cmp::Reverse(u64::MAX), id.clone()),
+        Ok(key) => (std::cmp::Reverse(key.created_at_ms), id.clone()),
+        Err(_) => (std::cmp::Reverse(u64::MAX), id.clone()),
     });
     let next = found.next.map(|next| next.to_string());
     let next = next.map(|next| links::with_query(links::KEYS, [("cursor", next.as_str())]));
@@ -64,7 +64,7 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     ))
 }
 
-fn key_table(visit: &Visit, entries: &[(String, ApiKeyEntry)]) -> Markup {
+fn key_table(visit: &Visit, entries: &[(String, Result<ApiKey, Damaged>)]) -> Markup {
     let may_revoke = visit.may(AccountRole::Admin);
     html! {
         div.wide.roomy role="region" tabindex="0" aria-label="API keys" { table {
@@ -78,8 +78,8 @@ fn key_table(visit: &Visit, entries: &[(String, ApiKeyEntry)]) -> Markup {
                     tr {
                         td { code { (text::shortened(id, 100)) } }
                         @match entry {
-                            ApiKeyEntry::Key(key) => (cells(key)),
-                            ApiKeyEntry::Damaged(damaged) => td colspan="5" {
+                            Ok(key) => (cells(key)),
+                            Err(damaged) => td colspan="5" {
                                 span.badge.warn { "damaged" } " it is refused; revoke it. " (damaged.reason)
                             }
                         }
@@ -136,8 +136,8 @@ async fn revoke(visit: &Visit, form: &SubmittedForm) -> Result<Response, PageErr
         let content = html! {
             p { "Clients that use it are refused within a second, those that wait for jobs too. It cannot be brought back." }
             @match &entry {
-                ApiKeyEntry::Key(key) => (details(id, key)),
-                ApiKeyEntry::Damaged(damaged) => p { code { (id) } " is damaged: " (damaged.reason) }
+                Ok(key) => (details(id, key)),
+                Err(damaged) => p { code { (id) } " is damaged: " (damaged.reason) }
             }
             (revoke_form(visit, id, "Revoke it", true))
         };

@@ -13,7 +13,7 @@ use tidegate_core::v1::job::{JobExplanation, JobFilter};
 use tidegate_core::v1::queue::PolicyChange;
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobState, QueueKey, RetrySteps};
-use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
+use tidegate_engine::{JobCursor, PolicyChangeError, Pool, QueueFigures};
 
 use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
@@ -270,9 +270,9 @@ pub(in super::super) async fn act(
         PolicyChangeError::Rejected(invalid) => PageError::Invalid(invalid.detail),
         PolicyChangeError::Store(error) => {
             visit.log_unknown(verb, target, &detail);
-            EngineError::from(error).into()
+            error.into()
         }
-        error @ (PolicyChangeError::VersionMismatch | PolicyChangeError::Unreadable { .. }) => {
+        error @ (PolicyChangeError::VersionMismatch | PolicyChangeError::Unreadable(_)) => {
             PageError::Invalid(error.to_string())
         }
     })?;

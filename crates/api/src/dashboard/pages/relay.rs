@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_core::v1::relay::{RelayConfig, RelayHealth, RelayStatus, worker_name};
 use tidegate_core::v1::values::Timestamp;
-use tidegate_engine::{Engine, EngineError, LEASES_STORED_MAX, ListedWorker};
-use tidegate_store::{RelayKey, TableSetOutcome};
+use tidegate_engine::{Engine, LEASES_STORED_MAX, ListedWorker};
+use tidegate_store::{NamespacedName, Row, TableSetOutcome};
 
 use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
@@ -19,23 +19,26 @@ use super::super::{links, text};
 use super::parts::{changed_news, is_stale, oldest, revision_fields, revision_text};
 use super::relays::{find_queues, source_queue, source_text, state, status_of};
 use crate::config::{AccountRole, DEFAULT_POOL};
-use crate::relay_table::{ReadRelay, relay_report};
+use crate::relay_status::relay_report;
 
 const GONE: PageError =
     PageError::NotFound("There is no such relay: it is deleted, or it was never set.");
+
+const UNREADABLE: &str =
+    "The stored relay is damaged, or of a later release. Set it again, with its secrets.";
 
 /// How many workers with similar names are looked at.
 const WORKERS_MAX: usize = 100;
 
 type RelayPath = Path<(String, String)>;
 
-fn named(Path((namespace, name)): RelayPath) -> Result<RelayKey, PageError> {
+fn named(Path((namespace, name)): RelayPath) -> Result<NamespacedName, PageError> {
     let namespace = namespace_of(&namespace)?;
-    Ok(RelayKey { namespace, name })
+    Ok(NamespacedName { namespace, name })
 }
 
-async fn find(visit: &Visit, key: &RelayKey) -> Result<ReadRelay, PageError> {
-    let found = ReadRelay::find(&visit.dashboard.app.engine, key).await?;
+async fn find(visit: &Visit, key: &NamespacedName) -> Result<Row<RelayConfig>, PageError> {
+    let found = visit.dashboard.app.engine.relays.get(key).await?;
     found.ok_or(GONE)
 }
 
@@ -49,11 +52,11 @@ pub(in super::super) async fn show(visit: Visit, path: RelayPath) -> Response {
     }
 }
 
-async fn page(visit: Arc<Visit>, key: RelayKey) -> Result<Page, PageError> {
+async fn page(visit: Arc<Visit>, key: NamespacedName) -> Result<Page, PageError> {
     let relay = find(&visit, &key).await?;
     let revision = revision_text(relay.revision);
     let engine = &visit.dashboard.app.engine;
-    let (live, fixed) = match &relay.config {
+    let (live, fixed) = match &relay.value {
         Ok(config) => {
             let report = relay_report(engine, &key).await?;
             let status = status_of(&relay, report.as_ref());
@@ -62,7 +65,7 @@ async fn page(visit: Arc<Visit>, key: RelayKey) -> Result<Page, PageError> {
                 settings_block(config),
             )
         }
-        Err(unreadable) => (html! { p.problem role="alert" { (unreadable) } }, html! {}),
+        Err(_) => (html! { p.problem role="alert" { (UNREADABLE) } }, html! {}),
     };
     Ok(Page {
         title: format!("Relay {key}"),
@@ -80,7 +83,7 @@ async fn page(visit: Arc<Visit>, key: RelayKey) -> Result<Page, PageError> {
 
 async fn live_block(
     engine: &Engine,
-    key: &RelayKey,
+    key: &NamespacedName,
     config: &RelayConfig,
     status: Option<RelayStatus>,
 ) -> Result<Markup, PageError> {
@@ -138,7 +141,10 @@ fn since(status: &RelayStatus) -> Markup {
 }
 
 /// The relay as a worker of its namespace.
-async fn worker_of(engine: &Engine, key: &RelayKey) -> Result<Option<ListedWorker>, PageError> {
+async fn worker_of(
+    engine: &Engine,
+    key: &NamespacedName,
+) -> Result<Option<ListedWorker>, PageError> {
     let name = worker_name(&key.name);
     // A list begins behind a name: this name is before the name of the relay, with few others in between.
     let mut before = name.clone();
@@ -172,8 +178,8 @@ fn settings_block(config: &RelayConfig) -> Markup {
     }
 }
 
-fn actions(visit: &Visit, key: &RelayKey, relay: &ReadRelay) -> Markup {
-    let verb = relay.config.as_ref().map(|config| match config.paused {
+fn actions(visit: &Visit, key: &NamespacedName, relay: &Row<RelayConfig>) -> Markup {
+    let verb = relay.value.as_ref().map(|config| match config.paused {
         true => ("resume", "Resume the relay"),
         false => ("pause", "Pause the relay"),
     });
@@ -212,15 +218,14 @@ pub(in super::super) async fn act(
     if is_stale(&form, relay.revision) {
         return Ok(then(&address, Done::Stale).into_response());
     }
-    let unreadable = |error: &dyn std::fmt::Display| PageError::Invalid(error.to_string());
-    let mut config = relay.config.map_err(|error| unreadable(&error))?;
+    let unreadable = |_| PageError::Invalid(UNREADABLE.to_owned());
+    let mut config = relay.value.map_err(unreadable)?;
     config.paused = done == Done::RelayPaused;
-    let value = serde_json::to_string(&config).map_err(|error| unreadable(&error))?;
     let relays = &visit.dashboard.app.engine.relays;
     let target = ActionTarget::Relay(&key);
-    let set = relays.set(&key, value, relay.revision).await;
+    let set = relays.set(&key, Some(&config), relay.revision).await;
     let set = set.inspect_err(|_| visit.log_unknown(verb, target, ""));
-    if !matches!(set.map_err(EngineError::from)?, TableSetOutcome::Done(_)) {
+    if !matches!(set?, TableSetOutcome::Done(_)) {
         return Ok(then(&address, Done::Stale).into_response());
     }
     visit.log(verb, target, "");

@@ -7,8 +7,8 @@ use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_core::v1::relay::{RelayConfig, RelayHealth, RelaySourceConfig, RelayStatus};
 use tidegate_core::{QueueKey, QueueName};
-use tidegate_engine::{Engine, EngineError, QueueFigures};
-use tidegate_store::{RelayKey, StoredRelayReport};
+use tidegate_engine::{Engine, QueueFigures};
+use tidegate_store::{NamespacedName, Row, StoredRelayReport};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
@@ -16,7 +16,7 @@ use super::super::visit::Visit;
 use super::super::{links, text};
 use super::parts::oldest;
 use crate::config::DEFAULT_POOL;
-use crate::relay_table::{ReadRelay, relay_status};
+use crate::relay_status::relay_status;
 
 /// The queue of a relay, the pool that has it, and its figures.
 pub(super) struct RelayQueue {
@@ -30,19 +30,14 @@ pub(in super::super) async fn show(visit: Visit) -> Response {
 
 async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     let engine = &visit.dashboard.app.engine;
-    let rows = engine.relays.all().await.map_err(EngineError::from)?;
-    let relays = rows.by_key.iter();
-    let relays: Vec<_> = relays
-        .map(|(key, stored)| (key, ReadRelay::from(stored)))
-        .collect();
+    let relays = engine.relays.all().await?.by_name;
     let wanted = relays.iter().filter_map(|(key, relay)| {
-        let config = relay.config.as_ref().ok()?;
+        let config = relay.value.as_ref().ok()?;
         source_queue(key, config)
     });
     let queues = find_queues(engine, &wanted.collect()).await;
-    let keys: Vec<RelayKey> = relays.iter().map(|(key, _)| (*key).clone()).collect();
-    let reports = engine.relays.reports(&keys).await;
-    let reports = reports.map_err(EngineError::from)?;
+    let keys: Vec<NamespacedName> = relays.keys().cloned().collect();
+    let reports = engine.relays.reports(&keys).await?;
     let live = html! {
         @if relays.is_empty() {
             p.hint { "No relay is set through the API. A relay is set with " code { "PUT /v1/NAMESPACE/relays/NAME" } ". Those in files of tidegate-relayd are not known here." }
@@ -66,12 +61,12 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
 }
 
 fn row(
-    key: &RelayKey,
-    relay: &ReadRelay,
+    key: &NamespacedName,
+    relay: &Row<RelayConfig>,
     report: Option<&StoredRelayReport>,
     queues: &BTreeMap<QueueKey, RelayQueue>,
 ) -> Markup {
-    let config = relay.config.as_ref().ok();
+    let config = relay.value.as_ref().ok();
     let source = config.and_then(|config| source_queue(key, config));
     let found = source.as_ref().and_then(|queue| queues.get(queue));
     html! {
@@ -102,10 +97,10 @@ pub(super) fn state(status: Option<&RelayStatus>) -> Markup {
 
 /// The state of a relay as it was read; `None` for a relay that cannot be read.
 pub(super) fn status_of(
-    relay: &ReadRelay,
+    relay: &Row<RelayConfig>,
     report: Option<&StoredRelayReport>,
 ) -> Option<RelayStatus> {
-    let (config, revision) = (relay.config.as_ref().ok()?, relay.revision?);
+    let (config, revision) = (relay.value.as_ref().ok()?, relay.revision?);
     Some(relay_status(config, &revision.to_string(), report))
 }
 
@@ -125,7 +120,7 @@ pub(super) fn source_text(
 }
 
 /// The queue of this deployment from which a relay takes its jobs, if it does.
-pub(super) fn source_queue(key: &RelayKey, config: &RelayConfig) -> Option<QueueKey> {
+pub(super) fn source_queue(key: &NamespacedName, config: &RelayConfig) -> Option<QueueKey> {
     match &config.source {
         RelaySourceConfig::Queue(source) => Some(QueueKey {
             namespace: key.namespace.clone(),

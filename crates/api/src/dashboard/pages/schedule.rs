@@ -11,10 +11,10 @@ use tidegate_core::v1::job::{ActBody, ActName};
 use tidegate_core::v1::schedule::Schedule;
 use tidegate_core::v1::values::{PageSize, Timestamp};
 use tidegate_core::{JobState, QueueKey};
-use tidegate_engine::{ActCursor, EngineError, Pool};
+use tidegate_engine::{ActCursor, Pool};
 use tidegate_store::{
-    SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleTicks, StoredSchedule,
-    TableSetOutcome,
+    NamespacedName, Row, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleTicks, TableSetOutcome,
+    schedule_job_key,
 };
 
 use super::super::action::{ActionTarget, Done, then};
@@ -37,14 +37,13 @@ type SchedulePath = Path<(String, String, String)>;
 fn named(
     visit: &Visit,
     Path((pool, namespace, name)): SchedulePath,
-) -> Result<(Arc<Pool>, ScheduleKey), PageError> {
+) -> Result<(Arc<Pool>, NamespacedName), PageError> {
     let namespace = namespace_of(&namespace)?;
-    Ok((visit.pool(&pool)?, ScheduleKey { namespace, name }))
+    Ok((visit.pool(&pool)?, NamespacedName { namespace, name }))
 }
 
-async fn find(pool: &Pool, key: &ScheduleKey) -> Result<StoredSchedule, PageError> {
-    let stored = pool.schedules.get(key).await.map_err(EngineError::from)?;
-    stored.ok_or(GONE)
+async fn find(pool: &Pool, key: &NamespacedName) -> Result<Row<ScheduleDefinition>, PageError> {
+    pool.schedules.get(key).await?.ok_or(GONE)
 }
 
 pub(in super::super) async fn show(visit: Visit, path: SchedulePath) -> Response {
@@ -57,16 +56,15 @@ pub(in super::super) async fn show(visit: Visit, path: SchedulePath) -> Response
     }
 }
 
-async fn page(visit: Arc<Visit>, pool: Arc<Pool>, key: ScheduleKey) -> Result<Page, PageError> {
+async fn page(visit: Arc<Visit>, pool: Arc<Pool>, key: NamespacedName) -> Result<Page, PageError> {
     let stored = find(&pool, &key).await?;
     let queue = stored.queue(&key.namespace);
     let ticks = match &queue {
-        Some(queue) => pool.schedules.ticks(&key, queue).await,
-        None => Ok(ScheduleTicks::default()),
+        Some(queue) => pool.schedules.ticks(&key, queue).await?,
+        None => ScheduleTicks::default(),
     };
-    let ticks = ticks.map_err(EngineError::from)?;
     let address = links::schedule(&pool.name, &key);
-    let (live, fixed) = match (&stored.definition, &queue) {
+    let (live, fixed) = match (&stored.value, &queue) {
         (Ok(definition), Some(queue)) => (
             tick_block(definition, ticks),
             definition_block(&pool, &key, queue, definition),
@@ -94,11 +92,11 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, key: ScheduleKey) -> Result<Pa
 }
 
 /// The pages above a page about a schedule.
-fn trail(pool: &Pool, key: &ScheduleKey) -> Vec<(String, String)> {
+fn trail(pool: &Pool, key: &NamespacedName) -> Vec<(String, String)> {
     vec![("Schedules".to_owned(), list_link(pool, key))]
 }
 
-fn list_link(pool: &Pool, key: &ScheduleKey) -> String {
+fn list_link(pool: &Pool, key: &NamespacedName) -> String {
     let pairs = [("namespace", key.namespace.as_str())];
     links::with_query(&links::schedules(&pool.name), pairs)
 }
@@ -132,7 +130,7 @@ fn tick_block(definition: &ScheduleDefinition, ticks: ScheduleTicks) -> Markup {
 
 fn definition_block(
     pool: &Pool,
-    key: &ScheduleKey,
+    key: &NamespacedName,
     queue: &QueueKey,
     definition: &ScheduleDefinition,
 ) -> Markup {
@@ -148,7 +146,7 @@ fn definition_block(
             dt { "Queue" } dd { a href=(links::queue(&pool.name, queue)) { (queue) } }
             dt { "Its jobs" } dd {
                 a href=(jobs) { "List them" }
-                @if definition.overlap != Overlap::Allow { ", with the key " code { (key.job_key()) } }
+                @if definition.overlap != Overlap::Allow { ", with the key " code { (schedule_job_key(key)) } }
             }
         }
         pre.definition tabindex="0" { (shown.as_deref().unwrap_or(definition.shown.get())) }
@@ -156,12 +154,17 @@ fn definition_block(
 }
 
 /// The attribute of its jobs, as a filter has it.
-fn attribute_of(key: &ScheduleKey) -> String {
+fn attribute_of(key: &NamespacedName) -> String {
     format!("{SCHEDULE_ATTRIBUTE}={}", key.name)
 }
 
-fn actions(visit: &Visit, pool: &Pool, key: &ScheduleKey, stored: &StoredSchedule) -> Markup {
-    let pause = stored.definition.as_ref().ok();
+fn actions(
+    visit: &Visit,
+    pool: &Pool,
+    key: &NamespacedName,
+    stored: &Row<ScheduleDefinition>,
+) -> Markup {
+    let pause = stored.value.as_ref().ok();
     let pause = pause.map(|definition| match definition.times.paused {
         true => ("resume", "Resume the schedule"),
         false => ("pause", "Pause the schedule"),
@@ -231,19 +234,19 @@ pub(in super::super) async fn act(
 
 async fn remove(
     pool: &Pool,
-    key: &ScheduleKey,
-    stored: &StoredSchedule,
+    key: &NamespacedName,
+    stored: &Row<ScheduleDefinition>,
 ) -> Result<TableSetOutcome, PageError> {
     let queue = stored.queue(&key.namespace);
     let removed = pool.schedules.remove(key, queue.as_ref(), stored.revision);
-    Ok(removed.await.map_err(EngineError::from)?)
+    Ok(removed.await?)
 }
 
 /// Sets the same definition, paused or not, if it still has its revision.
 async fn set_paused(
     pool: &Pool,
-    key: &ScheduleKey,
-    stored: StoredSchedule,
+    key: &NamespacedName,
+    stored: Row<ScheduleDefinition>,
     paused: bool,
 ) -> Result<TableSetOutcome, PageError> {
     let unreadable = || {
@@ -252,25 +255,22 @@ async fn set_paused(
     };
     let queue = stored.queue(&key.namespace).ok_or_else(unreadable)?;
     let revision = stored.revision.ok_or_else(unreadable)?;
-    let mut definition = stored.definition.map_err(|_| unreadable())?;
+    let mut definition = stored.value.map_err(|_| unreadable())?;
     let shown: Result<Schedule, _> = serde_json::from_str(definition.shown.get());
     let mut shown = shown.map_err(|_| unreadable())?;
     shown.paused = paused;
     definition.times.paused = paused;
     definition.shown = serde_json::value::to_raw_value(&shown).map_err(|_| unreadable())?;
-    let set = pool
-        .schedules
-        .set(key, &queue, &definition, Some(revision))
-        .await;
-    Ok(set.map_err(EngineError::from)?)
+    let set = pool.schedules.set(key, &queue, &definition, Some(revision));
+    Ok(set.await?)
 }
 
 /// Asks before a schedule is deleted, with the number of its jobs that wait.
 async fn confirm(
     visit: &Visit,
     pool: &Pool,
-    key: &ScheduleKey,
-    stored: &StoredSchedule,
+    key: &NamespacedName,
+    stored: &Row<ScheduleDefinition>,
 ) -> Result<Response, PageError> {
     let waiting = match stored.queue(&key.namespace) {
         Some(queue) => Some(count_waiting(pool, key, &queue).await?),
@@ -307,7 +307,7 @@ async fn confirm(
 /// The number of jobs of a schedule that are delayed or ready, and whether all were counted.
 async fn count_waiting(
     pool: &Pool,
-    key: &ScheduleKey,
+    key: &NamespacedName,
     queue: &QueueKey,
 ) -> Result<(u64, bool), PageError> {
     let pairs = [("attribute".to_owned(), attribute_of(key))];

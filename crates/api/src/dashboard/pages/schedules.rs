@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Namespace, QueueKey};
 use tidegate_engine::{EngineError, Pool};
-use tidegate_store::{ScheduleKey, ScheduleTimes, StoredSchedule};
+use tidegate_store::{NamespacedName, Row, ScheduleDefinition, ScheduleTimes};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
@@ -24,9 +24,9 @@ pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Re
 
 /// A schedule, the queue of its jobs, and its next tick if it has one.
 struct ShownSchedule {
-    key: ScheduleKey,
+    key: NamespacedName,
     queue: Option<QueueKey>,
-    stored: StoredSchedule,
+    stored: Row<ScheduleDefinition>,
     next_ms: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
     })
 }
 
-fn next_page(pool: &Pool, last: &ScheduleKey) -> String {
+fn next_page(pool: &Pool, last: &NamespacedName) -> String {
     let pairs = [
         ("namespace", last.namespace.as_str()),
         ("after", &last.name),
@@ -93,11 +93,8 @@ async fn schedules_of(
     let mut shown: Vec<ShownSchedule> = page
         .schedules
         .into_iter()
-        .map(|(name, stored)| ShownSchedule {
-            key: ScheduleKey {
-                namespace: namespace.clone(),
-                name,
-            },
+        .map(|(key, stored)| ShownSchedule {
+            key,
             queue: stored.queue(namespace),
             stored,
             next_ms: None,
@@ -130,7 +127,7 @@ fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {
                                 a href=(links::queue(&pool.name, queue)) { (queue) }
                             }
                         }
-                        @match &schedule.stored.definition {
+                        @match &schedule.stored.value {
                             Ok(definition) => td { (times(&definition.times)) },
                             Err(_) => td { span.badge.warn { "cannot be read" } " set it again" }
                         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{NamespaceGrant, Policy, QueueKey};
-use tidegate_store::{PolicyChanges, StoredPolicy, TableRevision};
+use tidegate_store::{Row, TableChanges, TableRevision};
 use tokio::time::Instant;
 
 /// The policies that were read, and the clock of Redis.
@@ -15,7 +15,7 @@ pub(super) struct KnownPolicies {
     /// The revision up to which all changes are known; `None` = the whole table must be read.
     pub(super) last: Option<TableRevision>,
     /// Entries that are stored. Queues without one have the default policy.
-    entries: HashMap<QueueKey, StoredPolicy>,
+    entries: HashMap<QueueKey, Row<Policy>>,
     /// The instants at which pauses end, in ms on the clock of Redis.
     pause_ends: BTreeSet<(u64, QueueKey)>,
     /// Queues that are no longer paused, or that may have more running jobs than before, and have not been taken yet.
@@ -32,7 +32,7 @@ impl KnownPolicies {
         if self.entries.is_empty() {
             return None;
         }
-        self.entries.get(queue).map(|entry| &entry.policy)
+        self.entries.get(queue)?.value.as_ref().ok()
     }
 
     /// Whether the queue is paused now.
@@ -68,10 +68,10 @@ impl KnownPolicies {
         namespaces: &NamespaceGrant,
         after: Option<&QueueKey>,
         limit: usize,
-    ) -> Vec<(QueueKey, StoredPolicy)> {
+    ) -> Vec<(QueueKey, Row<Policy>)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let entries = self.entries.iter();
-        let sorted: BTreeMap<&QueueKey, &StoredPolicy> = entries
+        let sorted: BTreeMap<&QueueKey, &Row<Policy>> = entries
             .filter(|(queue, _)| namespaces.contains(&queue.namespace))
             .collect();
         let page = sorted
@@ -82,57 +82,45 @@ impl KnownPolicies {
     }
 
     /// Applies what was read.
-    pub(super) fn apply(&mut self, changes: PolicyChanges) {
-        match changes {
-            PolicyChanges::None => {}
-            PolicyChanges::Some { entries, last } => {
-                self.last = Some(last);
-                for (queue, entry) in entries {
-                    self.set(queue, entry);
-                }
+    pub(super) fn apply(&mut self, changes: TableChanges<Policy>) {
+        self.last = Some(changes.last);
+        let mut by_name = changes.by_name;
+        if changes.is_all {
+            for queue in self.entries.keys() {
+                by_name.entry(queue.clone()).or_insert(None);
             }
-            PolicyChanges::All { mut entries, last } => {
-                self.last = Some(last);
-                let known: Vec<QueueKey> = self.entries.keys().cloned().collect();
-                for queue in known {
-                    let entry = entries.remove(&queue).unwrap_or_default();
-                    self.set(queue, entry);
-                }
-                for (queue, entry) in entries {
-                    self.set(queue, entry);
-                }
-            }
+        }
+        for (queue, row) in by_name {
+            self.set(queue, row);
         }
     }
 
-    fn set(&mut self, queue: QueueKey, entry: StoredPolicy) {
+    fn set(&mut self, queue: QueueKey, row: Option<Row<Policy>>) {
         let was_paused = self.is_paused(&queue);
-        let pause_end = entry.policy.paused_until;
-        let max_running = entry.policy.max_running;
-        let before = match entry.is_none() {
-            true => self.entries.remove(&queue),
-            false => {
-                let unreadable = entry.unreadable.clone();
-                let before = self.entries.insert(queue.clone(), entry);
-                let is_known = before
-                    .as_ref()
-                    .is_some_and(|before| before.unreadable == unreadable);
-                if let Some(text) = unreadable.filter(|_| !is_known) {
+        let before = match row {
+            None => self.entries.remove(&queue),
+            Some(row) => {
+                let damaged = row.value.as_ref().err().cloned();
+                let before = self.entries.insert(queue.clone(), row);
+                let known = before.as_ref().and_then(|row| row.value.as_ref().err());
+                if let Some(damaged) = damaged.filter(|damaged| known != Some(damaged)) {
+                    let text = damaged.text;
                     tracing::warn!(%queue, text, "the stored policy of a queue cannot be read, the defaults apply: set the policy again");
                 }
                 before
             }
         };
-        let before = before.unwrap_or_default().policy;
+        let before = before.unwrap_or_default().value.unwrap_or_default();
+        let policy = self.policy(&queue).cloned().unwrap_or_default();
         if let Some(end) = before.paused_until {
             self.pause_ends.remove(&(end.as_ms(), queue.clone()));
         }
-        if let Some(end) = pause_end {
+        if let Some(end) = policy.paused_until {
             self.pause_ends.insert((end.as_ms(), queue.clone()));
         }
         let is_raised = before
             .max_running
-            .is_some_and(|before| max_running.is_none_or(|max_running| max_running > before));
+            .is_some_and(|before| policy.max_running.is_none_or(|now| now > before));
         if was_paused && !self.is_paused(&queue) || is_raised {
             self.unblocked.insert(queue);
         }
@@ -166,7 +154,7 @@ mod tests {
     }
 
     /// Paused until this instant, or without an end.
-    fn paused(until_ms: Option<u64>) -> StoredPolicy {
+    fn paused(until_ms: Option<u64>) -> Option<Row<Policy>> {
         stored(Policy {
             paused: true,
             paused_until: until_ms.map(Timestamp::saturating),
@@ -174,29 +162,28 @@ mod tests {
         })
     }
 
-    fn stored(policy: Policy) -> StoredPolicy {
-        StoredPolicy {
-            policy,
-            revision: "1.00000000".parse().unwrap(),
-            unreadable: None,
-        }
+    fn stored(policy: Policy) -> Option<Row<Policy>> {
+        Some(Row {
+            revision: "1.00000000".parse().ok(),
+            value: Ok(policy),
+        })
     }
 
-    fn some(entries: &[(&str, StoredPolicy)]) -> PolicyChanges {
-        let entries = entries.iter();
-        PolicyChanges::Some {
-            entries: entries
-                .map(|(name, entry)| (queue(name), entry.clone()))
-                .collect(),
+    fn changes(rows: &[(&str, Option<Row<Policy>>)], is_all: bool) -> TableChanges<Policy> {
+        let rows = rows.iter();
+        TableChanges {
+            by_name: rows.map(|(name, row)| (queue(name), row.clone())).collect(),
             last: TableRevision::default(),
+            is_all,
         }
     }
 
-    fn all(entries: &[(&str, StoredPolicy)]) -> PolicyChanges {
-        let PolicyChanges::Some { entries, last } = some(entries) else {
-            unreachable!();
-        };
-        PolicyChanges::All { entries, last }
+    fn some(rows: &[(&str, Option<Row<Policy>>)]) -> TableChanges<Policy> {
+        changes(rows, false)
+    }
+
+    fn all(rows: &[(&str, Option<Row<Policy>>)]) -> TableChanges<Policy> {
+        changes(rows, true)
     }
 
     fn unblocked(known: &mut KnownPolicies) -> Vec<String> {
@@ -227,7 +214,7 @@ mod tests {
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(is_paused(&known), [true, false, false, false, false]);
         assert_eq!(unblocked(&mut known), ["n/b"]);
-        known.apply(some(&[("n/a", StoredPolicy::default())]));
+        known.apply(some(&[("n/a", None)]));
         assert_eq!(is_paused(&known), [false; 5]);
         assert_eq!(unblocked(&mut known), ["n/a"]);
         assert!(!known.has_pause_that_ends());

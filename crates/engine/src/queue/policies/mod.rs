@@ -9,14 +9,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parking_lot::RwLock;
+use tidegate_core::v1::Precondition;
 use tidegate_core::{NamespaceGrant, Policy, QueueKey};
-use tidegate_store::{
-    Policies, PolicyChanges, PolicySetOutcome, Store, StoreError, StoredPolicy, TableRevision,
-};
+use tidegate_store::{Damaged, Row, Store, StoreError, Table, TableRevision, TableSetOutcome};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep};
 
-use crate::queue::change_attempts::ChangeAttempts;
+use crate::queue::change_attempts::{ChangeAttempts, VersionMismatch};
 use crate::queue::table_reader::TableReader;
 use known::KnownPolicies;
 
@@ -34,11 +33,8 @@ pub enum PolicyChangeError<E> {
     #[error("the policy has been changed")]
     VersionMismatch,
     /// The stored policy is damaged, or of a later release.
-    #[error("the stored policy cannot be read: {text:?}")]
-    Unreadable {
-        /// The stored text.
-        text: String,
-    },
+    #[error("the stored policy cannot be read: {:?}", .0.text)]
+    Unreadable(Damaged),
     /// The change is not valid.
     #[error("the change is not valid")]
     Rejected(E),
@@ -47,10 +43,16 @@ pub enum PolicyChangeError<E> {
     Store(#[from] StoreError),
 }
 
+impl<E> From<VersionMismatch> for PolicyChangeError<E> {
+    fn from(_: VersionMismatch) -> Self {
+        Self::VersionMismatch
+    }
+}
+
 /// The policies of the queues of one Redis deployment.
 #[derive(Debug)]
 pub struct PolicyTable {
-    policies: Policies,
+    policies: Table<Policy>,
     known: RwLock<KnownPolicies>,
     /// Held during a read, so that an earlier answer does not replace a later one.
     whole_read_at: Mutex<Option<Instant>>,
@@ -104,16 +106,16 @@ impl PolicyTable {
         namespaces: &NamespaceGrant,
         after: Option<&QueueKey>,
         limit: usize,
-    ) -> Vec<(QueueKey, StoredPolicy)> {
+    ) -> Vec<(QueueKey, Row<Policy>)> {
         self.known.read().list(namespaces, after, limit)
     }
 
-    /// The policy of a queue, from Redis.
+    /// The policy of a queue, from Redis. It has revision 0 if none is stored.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn get(&self, queue: &QueueKey) -> Result<StoredPolicy, StoreError> {
-        self.policies.get(queue).await
+    pub async fn get(&self, queue: &QueueKey) -> Result<Row<Policy>, StoreError> {
+        Ok(self.policies.get(queue).await?.unwrap_or_default())
     }
 
     /// Sets the policy of a queue, or removes it if it equals the defaults: here at once, in other processes within a
@@ -126,9 +128,9 @@ impl PolicyTable {
         queue: &QueueKey,
         policy: &Policy,
         expected: Option<TableRevision>,
-    ) -> Result<PolicySetOutcome, StoreError> {
-        let outcome = self.policies.set(queue, policy, expected).await?;
-        if let PolicySetOutcome::Done(_) = outcome
+    ) -> Result<TableSetOutcome, StoreError> {
+        let outcome = self.policies.set(queue, Some(policy), expected).await?;
+        if let TableSetOutcome::Done(_) = outcome
             && self.read().await.is_err()
         {
             // The policy is set, and is read when Redis is available again.
@@ -148,23 +150,19 @@ impl PolicyTable {
         expected: Option<TableRevision>,
         merge: impl Fn(Policy) -> Result<Policy, E>,
     ) -> Result<(Policy, TableRevision), PolicyChangeError<E>> {
-        let mut attempts = ChangeAttempts::default();
-        while attempts.next().await {
+        let condition = expected.map_or(Precondition::None, Precondition::Is);
+        let mut attempts = ChangeAttempts::new(condition);
+        loop {
+            attempts.next().await?;
             let stored = self.get(queue).await?;
-            if let Some(text) = stored.unreadable {
-                return Err(PolicyChangeError::Unreadable { text });
-            }
-            if expected.is_some_and(|expected| expected != stored.revision) {
-                break;
-            }
-            let policy = merge(stored.policy).map_err(PolicyChangeError::Rejected)?;
-            match self.set(queue, &policy, Some(stored.revision)).await? {
-                PolicySetOutcome::Done(revision) => return Ok((policy, revision)),
-                PolicySetOutcome::VersionMismatch(_) if expected.is_none() => {}
-                PolicySetOutcome::VersionMismatch(_) => break,
+            let expected = attempts.expected(Some(&stored))?;
+            let stored = stored.value.map_err(PolicyChangeError::Unreadable)?;
+            let policy = merge(stored).map_err(PolicyChangeError::Rejected)?;
+            let set = self.set(queue, &policy, expected).await?;
+            if let TableSetOutcome::Done(revision) = set {
+                return Ok((policy, revision));
             }
         }
-        Err(PolicyChangeError::VersionMismatch)
     }
 
     /// Reads what has changed.
@@ -177,13 +175,10 @@ impl PolicyTable {
         let last = self.known.read().last;
         let since = last.filter(|_| is_recent);
         let changes = self.policies.changes_since(since).await?;
-        if let PolicyChanges::All { .. } = changes {
+        if changes.as_ref().is_some_and(|changes| changes.is_all) {
             *whole_read_at = Some(Instant::now());
         }
-        let needs_clock = match &changes {
-            PolicyChanges::None => self.known.read().has_pause_that_ends(),
-            PolicyChanges::Some { .. } | PolicyChanges::All { .. } => true,
-        };
+        let needs_clock = changes.is_some() || self.known.read().has_pause_that_ends();
         let now_ms = match needs_clock {
             true => Some(self.policies.now_ms().await?),
             false => None,
@@ -192,7 +187,9 @@ impl PolicyTable {
         if let Some(now_ms) = now_ms {
             known.set_clock(now_ms);
         }
-        known.apply(changes);
+        if let Some(changes) = changes {
+            known.apply(changes);
+        }
         drop(known);
         // The pauses of this process end by the new time.
         if now_ms.is_some() {

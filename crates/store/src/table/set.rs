@@ -1,9 +1,9 @@
-//! Setting and removing entries of tables with revisions: policies, relays and schedules.
+//! Setting and removing entries of tables.
 
+use super::revision::TableRevision;
+use super::{Table, TableValue};
 use crate::error::{NamespaceFull, StoreError};
 use crate::script::{LazyScript, script};
-use crate::store::Store;
-use crate::table_revision::TableRevision;
 
 static TABLE_SET: LazyScript = script!("table_set").refused_without_memory();
 /// The same for a server that has reached `maxmemory`: large values do not grow there.
@@ -19,42 +19,35 @@ pub enum TableSetOutcome {
     VersionMismatch(Option<TableRevision>),
 }
 
-/// A table.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RevisionTable<'a> {
-    pub(crate) key: &'a str,
-    /// How many changes it lists.
-    pub(crate) listed: u64,
-    /// The key of a hash in the same slot that loses the field of an entry which is removed.
-    pub(crate) reports: Option<&'static str>,
-    /// The name of its entries.
-    pub(crate) kind: &'static str,
-}
-
-impl RevisionTable<'_> {
-    /// Sets an entry, or removes it if the value is empty. With `expected`, only if that is the revision of the stored
-    /// entry. A namespace has at most `most` entries.
+impl<T: TableValue> Table<T> {
+    /// Sets an entry, or removes it if there is no value or its text is empty. With `expected`, only if that is the
+    /// revision of the stored entry; revision 0 = there is none.
     ///
     /// # Errors
-    /// The namespace is full, and nothing changed; or Redis is unavailable.
-    pub(crate) async fn set(
-        self,
-        store: &Store,
-        name: String,
-        value: String,
+    /// - [`StoreError::Corrupt`]: the value is invalid; nothing was sent. Callers check it before.
+    /// - [`StoreError::NamespaceFull`]: the namespace has as many entries as it may; nothing changed.
+    /// - Redis is unavailable; the change may be executed nevertheless, even later.
+    pub async fn set(
+        &self,
+        name: &T::Name,
+        value: Option<&T>,
         expected: Option<TableRevision>,
-        most: u32,
     ) -> Result<TableSetOutcome, StoreError> {
+        let invalid = |reason| StoreError::corrupt(format!("invalid value of {name}: {reason}"));
+        let text = value.map(T::to_text).transpose().map_err(invalid)?;
+        let text = text.unwrap_or_default();
         let expected = expected.map_or_else(String::new, |revision| revision.to_string());
         let tag = format!("{:08x}", rand::random::<u32>());
+        let max = T::max(self.store.namespace_limits());
+        let (hash, field) = Self::place(name);
         let call = |script, is_full: bool| {
-            let key = self.key.to_owned();
-            let call = match self.reports {
-                Some(reports) => store.call_on_both(script, key, reports),
-                None => store.call(script, key),
+            let hash = hash.clone();
+            let call = match T::REPORTS {
+                Some(reports) => self.store.call_on_both(script, hash, reports),
+                None => self.store.call(script, hash),
             };
-            let call = call.arg(&name).arg(&expected).arg(&tag).arg(&value);
-            let call = call.arg(self.listed).arg(most);
+            let call = call.arg(&field).arg(&expected).arg(&tag).arg(&text);
+            let call = call.arg(T::CHANGES_LISTED).arg(max);
             call.arg(u8::from(is_full)).send()
         };
         let mut reply = match call(&TABLE_SET, false).await {
@@ -70,8 +63,8 @@ impl RevisionTable<'_> {
             }
             "mismatch" => Ok(TableSetOutcome::VersionMismatch(revision.ok())),
             "full" => Err(StoreError::NamespaceFull(NamespaceFull {
-                kind: self.kind,
-                max: most,
+                kind: T::KIND,
+                max,
             })),
             _ => reply.unknown(),
         }
