@@ -17,14 +17,6 @@ fn connection(stack: &Stack) -> redis::Connection {
     client.get_connection().unwrap()
 }
 
-async fn until_all_buckets_are_held(stack: &Stack) {
-    let held = async || match stack.pump(0).metric("tidegate_pump_buckets_held").await {
-        256.0 => Ok(()),
-        buckets => Err(buckets),
-    };
-    eventually("all buckets are led", Duration::from_secs(20), held).await;
-}
-
 /// How long the shortest membership on the roster has left, in ms; none if no pump is on it.
 pub(crate) fn shortest_membership_ms(redis: &mut redis::Connection) -> Option<f64> {
     let roster = placement::roster_bucket(0..BUCKETS).unwrap();
@@ -45,7 +37,7 @@ pub(crate) fn shortest_membership_ms(redis: &mut redis::Connection) -> Option<f6
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_pump_renews_its_membership_long_before_it_expires() {
     let stack = Stack::builder().lease("3s").start().await;
-    until_all_buckets_are_held(&stack).await;
+    stack.pump(0).wait_for_buckets(BUCKETS).await;
     let mut redis = connection(&stack);
     let begin = Instant::now();
     while begin.elapsed() < 3 * LEASE {
@@ -77,7 +69,7 @@ async fn a_pump_loads_far_timers_in_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_reacquires_lost_locks() {
     let stack = Stack::builder().start().await;
-    until_all_buckets_are_held(&stack).await;
+    stack.pump(0).wait_for_buckets(BUCKETS).await;
     let mut redis = connection(&stack);
     let buckets = DeploymentKeys::new(BUCKETS.into());
     for bucket in 0..BUCKETS {
@@ -98,7 +90,7 @@ async fn a_pump_reacquires_lost_locks() {
 async fn a_pump_asks_again_for_locks_that_were_taken_with_an_old_roster() {
     const TAKEN: u16 = 4;
     let stack = Stack::builder().start().await;
-    until_all_buckets_are_held(&stack).await;
+    stack.pump(0).wait_for_buckets(BUCKETS).await;
     // The first run of each bucket is over, and no other call for it comes soon.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let config = StoreConfig::new(stack.redis.url());
@@ -135,7 +127,7 @@ async fn a_pump_pauses_before_it_takes_a_lock_back() {
     /// Ten times as often as with pauses of 50 ms.
     const TAKEN_MAX: usize = 400;
     let stack = Stack::builder().start().await;
-    until_all_buckets_are_held(&stack).await;
+    stack.pump(0).wait_for_buckets(BUCKETS).await;
     let store = Store::connect(&StoreConfig::new(stack.redis.url())).await;
     let store = store.unwrap();
     let living = ["rival".to_owned()];

@@ -42,16 +42,7 @@ async fn two_pumps_of_one_name_move_no_job_twice() {
         .start()
         .await;
     for pump in [stack.pump(0), stack.pump(1)] {
-        let leads_all = async || match pump.metric("tidegate_pump_buckets_held").await {
-            256.0 => Ok(()),
-            buckets => Err(buckets),
-        };
-        eventually(
-            "the pump leads every bucket",
-            Duration::from_secs(5),
-            leads_all,
-        )
-        .await;
+        pump.wait_for_buckets(256).await;
     }
     pass("pumps of one name", &stack, 5_000, kill_at_random).await;
     stack.finish().await;

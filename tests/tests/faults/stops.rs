@@ -143,11 +143,7 @@ async fn a_pump_stops_in_time_while_redis_does_not_answer() {
     // Longer than the stop may take: the pump does not wait for calls in flight.
     let patient = "[pool.default]\ncommand_timeout = \"1m\"";
     let stack = Stack::builder().pump_config(patient).start().await;
-    let leads_all = async || match stack.pump(0).metric("tidegate_pump_buckets_held").await {
-        256.0 => Ok(()),
-        held => Err(format!("{held}")),
-    };
-    eventually("the pump leads", Duration::from_secs(10), leads_all).await;
+    stack.pump(0).wait_for_buckets(256).await;
     stack.queue("q").await.publish("x").delay_s(1).id().await;
     stack.redis.pause().unwrap();
     // Time for a call to be in flight.

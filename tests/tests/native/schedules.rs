@@ -62,11 +62,7 @@ async fn wait_for_jobs(client: &NativeClient, queue: &str, least: u64) {
 
 /// Waits until a pump leads all buckets, and has looked into each.
 async fn wait_for_idle_pump(stack: &Stack) {
-    let leads_all = async || match stack.pump(0).metric("tidegate_pump_buckets_held").await {
-        256.0 => Ok(()),
-        buckets => Err(buckets),
-    };
-    eventually("the pump leads every bucket", SOON, leads_all).await;
+    stack.pump(0).wait_for_buckets(256).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 

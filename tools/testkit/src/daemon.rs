@@ -1,5 +1,6 @@
 //! A daemon process.
 
+mod metrics;
 mod start;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,15 +12,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use tidegate_local_redis::free_port;
 
-use crate::eventually::eventually;
 use crate::process::ChildProcess;
 use crate::program::{DaemonProgram, owned_pairs, read};
-use crate::raw::RawHttp;
 use start::DaemonStart;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// Metric of an API: the number of waiting consumers.
-const WAITING: &str = "tidegate_waiting_seats";
 /// Starts with new ports, since another process may take a port before the daemon binds it.
 const PORT_TRIES: usize = 5;
 
@@ -326,60 +323,6 @@ impl Daemon {
         };
         let tasks = tasks.expect("/proc has the threads of the process");
         Duration::from_nanos(tasks.filter_map(of_task).sum())
-    }
-
-    /// Returns its metrics, in the Prometheus text format.
-    ///
-    /// # Panics
-    /// If it does not answer.
-    pub async fn metrics(&self) -> String {
-        let mut http = RawHttp::connect(self.admin).await;
-        http.request("GET", "/metrics", &[], b"").await;
-        let answer = http.answer().await.expect("the admin port answers");
-        answer.expect(200).text()
-    }
-
-    /// Returns the sum of a metric over all label sets; 0 if it has no samples.
-    ///
-    /// # Panics
-    /// If it does not answer.
-    pub async fn metric(&self, name: &str) -> f64 {
-        self.metric_with_label(name, "").await
-    }
-
-    /// Like [`Self::metric`], over the samples with these labels, such as `le="0.005"`; separate several with commas.
-    ///
-    /// # Panics
-    /// If it does not answer.
-    pub async fn metric_with_label(&self, name: &str, labels: &str) -> f64 {
-        let text = self.metrics().await;
-        let is_sample = |line: &&str| {
-            let rest = line.strip_prefix(name);
-            rest.is_some_and(|rest| {
-                rest.starts_with([' ', '{']) && labels.split(',').all(|label| rest.contains(label))
-            })
-        };
-        let samples = text.lines().filter(is_sample);
-        samples
-            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-            .sum()
-    }
-
-    /// Waits until exactly `consumers` consumers wait at this API.
-    ///
-    /// # Panics
-    /// If that takes more than 20 s.
-    pub async fn wait_for_waiting_consumers(&self, consumers: usize) {
-        let what = format!("{consumers} consumers wait");
-        eventually(&what, Duration::from_secs(20), async || {
-            let waiting = self.metric(WAITING).await;
-            if waiting == consumers as f64 {
-                Ok(())
-            } else {
-                Err(waiting)
-            }
-        })
-        .await;
     }
 
     /// Returns all its output, over restarts.
