@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_core::limits::POOL_BYTES_MAX;
+use tidegate_daemon::metrics::MetricsConfig;
 use tidegate_daemon::traces::TracesConfig;
 use tidegate_daemon::{ListenLimits, LogConfig, Settings, parse_toml};
 use tidegate_store::{NamespaceLimits, StoreConfig};
 
 pub use durability::DurabilityConfig;
 pub use tables::{
-    AccountRole, DrainedServerConfig, JobDefaults, MetricsConfig, Password, RequestLimits,
-    WaiterConfig,
+    AccountRole, DrainedServerConfig, JobDefaults, Password, RequestLimits, WaiterConfig,
 };
 pub use tidegate_engine::DEFAULT_POOL;
 pub use youzan::YouzanConfig;

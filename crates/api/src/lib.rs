@@ -34,7 +34,7 @@ mod youzan;
 pub use arguments::translate;
 pub use config::{
     AccountRole, ApiConfig, DEFAULT_POOL, DEFAULTS, DrainedServerConfig, DurabilityConfig,
-    JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig, YouzanConfig,
+    JobDefaults, Password, RequestLimits, WaiterConfig, YouzanConfig,
 };
 pub use daemon::{ApiStartError, run};
 #[doc(hidden)]

@@ -71,10 +71,6 @@ pub fn namespace_of_schedules(key: &str) -> Option<&str> {
     key.strip_prefix(SCHEDULES)
 }
 
-/// The hash of the sizes of all queues, as one process has collected them. The number is the version of its pages:
-/// processes of another version use another key.
-pub const SIZES: &str = "tg:sizes:1";
-
 /// The string with the queues in which a namespace has a job with this key, for clients that name a job by its key
 /// alone. It is a hint with a TTL.
 #[must_use]
@@ -280,7 +276,6 @@ pub fn is_of_deployment(key: &str) -> bool {
         POLICIES,
         RELAYS,
         RELAY_REPORTS,
-        SIZES,
     ]
     .contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))

@@ -1,17 +1,41 @@
 //! Metrics in the Prometheus text format. Families are registered in the default registry of the `prometheus` crate
-//! when they are first used.
+//! when they are first used. Families of figures that are read for a scrape are made for it, so that what is gone is not
+//! shown.
+
+mod queue_series;
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, TextEncoder,
-    register_histogram_vec, register_int_counter, register_int_counter_vec, register_int_gauge_vec,
+    GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts,
+    TextEncoder, register_histogram_vec, register_int_counter, register_int_counter_vec,
+    register_int_gauge_vec,
 };
+use serde::Deserialize;
 
 use crate::logs::lines_lost;
+pub use queue_series::{
+    OF_QUEUE, OTHER, QueueRows, labeled_rows, may_have_series, queue_labels, queue_rows,
+};
+
+/// The limits on the cost of metrics.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsConfig {
+    /// The most queues of a pool, and the most namespaces, that have metrics of their own.
+    pub queues_max: usize,
+    /// How long figures that were read from Redis on request are cached.
+    #[serde(with = "tidegate_duration")]
+    pub refresh: Duration,
+}
+
+/// A family of gauges that is made for a scrape: its name, its help text, and its value for a row, if that has one.
+pub type GaugeFamily<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
 /// Open connections, by listener.
 pub(crate) static CONNECTIONS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
@@ -78,6 +102,24 @@ pub fn gauges(name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
 pub fn histograms(name: &str, help: &str, labels: &[&str], bounds: &[f64]) -> HistogramVec {
     let options = HistogramOpts::new(name, help).buckets(bounds.to_vec());
     register_histogram_vec!(options, labels).expect(REGISTERED_ONCE)
+}
+
+/// Makes a family of these figures, each with the values of its labels.
+///
+/// # Panics
+/// The name or a label is invalid.
+pub fn gauges_of_scrape<'a, T: 'a, const LABELS: usize>(
+    (name, help, value): &GaugeFamily<T>,
+    labels: [&str; LABELS],
+    samples: impl Iterator<Item = ([&'a str; LABELS], &'a T)>,
+) -> Vec<MetricFamily> {
+    let gauges = GaugeVec::new(Opts::new(*name, *help), &labels).expect("a valid family");
+    for (labels, figures) in samples {
+        if let Some(value) = value(figures) {
+            gauges.with_label_values(&labels).set(value);
+        }
+    }
+    gauges.collect()
 }
 
 type PageSource =

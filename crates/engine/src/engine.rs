@@ -40,7 +40,7 @@ pub struct EngineSettings {
     pub skip_token_checks: bool,
     /// The most queues of a pool that have metrics of their own (`metrics.queues_max`).
     pub queues_max: usize,
-    /// How long figures that were read from Redis for metrics are cached.
+    /// How long figures that were read from Redis on request are cached (`metrics.refresh`).
     pub metrics_refresh: Duration,
 }
 

@@ -35,9 +35,9 @@ pub use consume::workers::{
 };
 pub use engine::{DEFAULT_POOL, Engine, EngineSettings};
 pub use error::{AccessError, EngineError};
-pub use metrics::exposition::gauges;
+pub use metrics::gauges::gauges;
 pub use metrics::storage_failure::record_store_error;
-pub use metrics::{Collected, JobTraffic, OTHER, SeriesTable};
+pub use metrics::{JobTraffic, SeriesTable};
 pub use pool::Pool;
 pub use publish::durability::DurabilityTarget;
 pub use publish::size::PublishSize;

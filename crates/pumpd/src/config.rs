@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use tidegate_daemon::metrics::MetricsConfig;
 use tidegate_daemon::traces::TracesConfig;
 use tidegate_daemon::{LogConfig, Settings};
 use tidegate_store::StoreConfig;
@@ -30,6 +31,8 @@ pub struct PumpdConfig {
     pub pid_file: PathBuf,
     /// The Redis deployments, by name.
     pub pool: BTreeMap<String, StoreConfig>,
+    /// The limits on the cost of metrics.
+    pub metrics: MetricsConfig,
     /// Settings of the pumps.
     pub pump: PumpConfig,
 }

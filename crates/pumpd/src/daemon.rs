@@ -16,6 +16,7 @@ use crate::config::PumpdConfig;
 use crate::open_files::files_needed;
 use crate::pump;
 use crate::readiness::PumpReadiness;
+use crate::size_metrics::SizesPage;
 
 /// Time limit of a scrape while the daemon stops.
 const ADMIN_DRAIN: Duration = Duration::from_secs(1);
@@ -44,12 +45,10 @@ pub async fn run(config: PumpdConfig, process: DaemonContext) -> Result<(), Pump
     let listener = listener.await?.replacing_longest_waiting();
     let admin = listener.address();
     let readiness = process.not_ready_until_started();
-    let router = admin_router(
-        admin,
-        Metrics::default(),
-        readiness.clone(),
-        Default::default(),
-    );
+    let sizes = SizesPage::new(config.metrics);
+    let page = sizes.clone();
+    let metrics = Metrics::with_page(move || page.clone().families());
+    let router = admin_router(admin, metrics, readiness.clone(), Default::default());
     // Metrics are served until the buckets are released.
     let admin_stop = CancellationToken::new();
     let serving =
@@ -67,8 +66,10 @@ pub async fn run(config: PumpdConfig, process: DaemonContext) -> Result<(), Pump
             membership.check(&name),
         ]);
         let (config, stop) = (config.pump.clone(), stop.drain_begun.clone());
-        let traces = process.traces.clone();
-        pumps.push(async move { pump::run(&name, store, config, membership, traces, stop).await });
+        let (traces, sizes) = (process.traces.clone(), sizes.clone());
+        pumps.push(async move {
+            pump::run(&name, store, config, membership, traces, sizes, stop).await;
+        });
     }
     readiness.mark_started(checks);
     tracing::info!(%admin, "ready");

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_store::ServerBuckets;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::instance::Instance;
-use crate::leases::{BucketLeases, LeaseChange};
+use crate::leases::BucketLeases;
 use crate::server_lease_keeper::ServerLeaseKeeper;
 
 /// Interval of checks which server has which buckets.
@@ -38,13 +38,12 @@ struct ServerTask {
 impl LeaseKeeper {
     pub(crate) fn new(
         instance: Arc<Instance>,
-        changes: mpsc::UnboundedSender<LeaseChange>,
+        leases: Arc<BucketLeases>,
         stop: CancellationToken,
     ) -> Self {
-        let leases = BucketLeases::new(changes, instance.measures.held());
         Self {
             instance,
-            leases: Arc::new(leases),
+            leases,
             servers: BTreeMap::new(),
             tasks: JoinSet::new(),
             stop,

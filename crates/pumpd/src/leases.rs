@@ -47,6 +47,11 @@ impl BucketLeases {
         buckets.iter().copied().filter(is_ours).collect()
     }
 
+    /// The buckets that this instance leads.
+    pub(crate) fn held(&self) -> BTreeSet<u16> {
+        self.known.lock().held.clone()
+    }
+
     /// The number of these buckets that this instance leads.
     pub(crate) fn held_of(&self, buckets: &BTreeSet<u16>) -> usize {
         self.known.lock().held.intersection(buckets).count()

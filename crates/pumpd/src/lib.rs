@@ -11,6 +11,7 @@
 //! * `keeper` assigns the buckets of each server to the live instances, and holds the locks of this instance's buckets.
 //! * `conductor` keeps the next due time of every bucket in a timing wheel, and runs the buckets that are due.
 //! * `bucket` makes the due calls for one bucket, once.
+//! * `sizes` reads the sizes of queues in the buckets of this instance for a scrape, `size_metrics` shows them.
 //! * `audit` is not part of the daemon: it is a command for operators that checks the buckets.
 //!
 //! A lock only prevents two pumps from doing the same work. Correctness does not depend on it: scripts move a job only
@@ -37,6 +38,8 @@ mod schedules;
 mod server_lease_keeper;
 mod server_queues;
 mod share;
+mod size_metrics;
+mod sizes;
 mod table_reads;
 
 pub use audit::AuditFlags;

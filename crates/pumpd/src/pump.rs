@@ -15,8 +15,10 @@ use crate::config::PumpConfig;
 use crate::instance::Instance;
 use crate::kept_dead;
 use crate::lease_keeper::LeaseKeeper;
+use crate::leases::BucketLeases;
 use crate::readiness::PumpReadiness;
 use crate::scheduler::Scheduler;
+use crate::size_metrics::SizesPage;
 
 /// Time limit of stopping. If Redis does not reply, each call would wait for its own timeout. It is shorter than
 /// `TimeoutStopSec` in `deploy/systemd/tidegate-pumpd.service`.
@@ -33,6 +35,7 @@ pub(crate) async fn run(
     config: PumpConfig,
     membership: PumpReadiness,
     traces: Option<Traces>,
+    sizes: SizesPage,
     stop: CancellationToken,
 ) {
     let token = match config.instance.as_str() {
@@ -54,7 +57,9 @@ pub(crate) async fn run(
         reason = "bounded by the number of buckets"
     )]
     let (changes, changed) = mpsc::unbounded_channel();
-    let lease_keeper = LeaseKeeper::new(Arc::clone(&instance), changes, stop.clone());
+    let leases = Arc::new(BucketLeases::new(changes, instance.measures.held()));
+    sizes.add(name, instance.store.clone(), Arc::clone(&leases));
+    let lease_keeper = LeaseKeeper::new(Arc::clone(&instance), leases, stop.clone());
     let scheduler = Scheduler::new(Arc::clone(&instance));
     let pumping = async {
         tokio::join!(

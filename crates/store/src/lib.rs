@@ -27,6 +27,7 @@ mod namespace_limits;
 mod permissions;
 mod policies;
 mod pools;
+mod queue_sizes;
 mod relays;
 mod relays_report;
 mod reply;
@@ -38,7 +39,6 @@ mod server_check;
 mod server_figures;
 mod server_info;
 mod server_times;
-mod sizes;
 mod store;
 mod subscription;
 mod table;
@@ -64,6 +64,7 @@ pub use limits::{
 };
 pub use namespace_limits::NamespaceLimits;
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
+pub use queue_sizes::{BucketSizes, QueueSizes, ReadSizes};
 pub use relays_report::{NewRelayReport, RELAY_REPORT_TTL, StoredRelayReport};
 pub use schedules::{
     SCHEDULE_ATTRIBUTE, ScheduleDefinition, SchedulePage, ScheduleTicks, ScheduleTimes,
@@ -72,7 +73,6 @@ pub use schedules::{
 pub use server_buckets::ServerBuckets;
 pub use server_figures::ServerFigures;
 pub use server_times::ServerTime;
-pub use sizes::{SharedSizes, SizesAnswer, SizesClaim, SizesVersion};
 pub use store::Store;
 pub use subscription::{Alarm, Doorbell, Messages, PumpVerb};
 pub use table::{
@@ -82,14 +82,14 @@ pub use table::{
 pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
-    AckRequest, Acked, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
-    FailRequest, IdempotentRequest, InvalidPosition, JobEnd, JobReference, JobSelection,
-    JobSnapshot, JobSurroundings, JobsBefore, KeyedCall, KeyedPublish, LIST_HINTS_MAX,
-    LOAD_HINTS_MAX, LanePublish, LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob,
-    ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewResult,
-    POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, Promoted, PublishJob,
-    PublishOutcome, PublishReply, PublishedJobs, PublishedTicks, QueuePage, QueuePosition,
-    ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick,
-    SchedulesDue, ServerLeaders, SweepOutcome, TickOutcome, TickPublish, WaitingOutcome,
+    AckRequest, Acked, AfterFailure, CancelOutcome, ChangeOutcome, Claim, DueTimes, FailRequest,
+    IdempotentRequest, InvalidPosition, JobEnd, JobReference, JobSelection, JobSnapshot,
+    JobSurroundings, JobsBefore, KeyedCall, KeyedPublish, LIST_HINTS_MAX, LOAD_HINTS_MAX,
+    LanePublish, LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs,
+    ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewResult, POLL_QUEUES_MAX,
+    PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, Promoted, PublishJob, PublishOutcome,
+    PublishReply, PublishedJobs, PublishedTicks, QueuePage, QueuePosition, ReserveOptions,
+    ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue,
+    ServerLeaders, SweepOutcome, TickOutcome, TickPublish, WaitingOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

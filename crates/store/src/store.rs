@@ -65,7 +65,8 @@ impl Store {
         self.inner.config.buckets
     }
 
-    pub(crate) fn all_buckets(&self) -> impl Iterator<Item = u16> + use<> {
+    /// The numbers of all buckets.
+    pub fn all_buckets(&self) -> impl Iterator<Item = u16> + use<> {
         (0..self.buckets()).filter_map(|bucket| u16::try_from(bucket).ok())
     }
 

@@ -21,8 +21,8 @@ const DASHBOARDS: [&str; 2] = [
 const LIMIT: Duration = Duration::from_secs(60);
 /// Publishes of this namespace wait for a replica, which the Redis of the test does not have.
 const DURABLE: &str = "durable";
-const API_CONFIG: &str = "[metrics]\nrefresh = \"0s\"\n\
-                          [durability]\ntimeout = \"100ms\"\n\
+const METRICS_CONFIG: &str = "[metrics]\nrefresh = \"0s\"";
+const API_CONFIG: &str = "[durability]\ntimeout = \"100ms\"\n\
                           [durability.namespaces]\ndurable = \"replica:1\"";
 
 /// A query of a panel.
@@ -213,7 +213,9 @@ async fn every_panel_and_every_rule_has_values_and_faults_raise_alerts() {
         .apis(2)
         .pumps(2)
         .redis(RedisOptions::new().setting("maxmemory", "100mb"))
+        .api_config(METRICS_CONFIG)
         .api_config(API_CONFIG)
+        .pump_config(METRICS_CONFIG)
         .start()
         .await;
     let queue = stack.queue("ready").await;

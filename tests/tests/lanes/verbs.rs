@@ -9,9 +9,10 @@ use crate::fixture::{PATIENCE, bucket, lanes, take};
 
 async fn eight_lanes() -> (Stack, QueueClient) {
     let stack = Stack::builder()
-        .api_config("[metrics]\nrefresh = \"0s\"")
+        .pump_config("[metrics]\nrefresh = \"0s\"")
         .start()
         .await;
+    stack.pump(0).wait_for_buckets(256).await;
     let queue = stack.queue("orders").await;
     queue.set_lanes(stack.api(0), 8).await;
     (stack, queue)
@@ -44,7 +45,7 @@ async fn jobs_are_spread_over_lanes_counted_as_one_queue_and_found_by_id() {
     assert_eq!(buckets(&published).len(), 8);
     assert_eq!(queue.size().await, 153);
     let of_queue = format!(r#"queue="{}""#, queue.name());
-    let ready = stack.api(0);
+    let ready = stack.pump(0);
     let ready = ready.metric_with_label("infra_lmstfy_redis_queue_sizes", &of_queue);
     assert_eq!(ready.await, 153.0);
     assert_eq!(queue.peek().await.status, 200);

@@ -17,10 +17,19 @@ fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
+/// At most two queues have series of their own, and sizes are read for each scrape.
+const TWO: &str = "[metrics]\nrefresh = \"0s\"\nqueues_max = 2";
+
+async fn stack_with_two_series() -> Stack {
+    let stack = Stack::builder().api_config(TWO).pump_config(TWO);
+    let stack = stack.start().await;
+    stack.pump(0).wait_for_buckets(256).await;
+    stack
+}
+
 #[tokio::test]
 async fn queues_beyond_the_limit_are_counted_together() {
-    let config = "[metrics]\nrefresh = \"0s\"\nqueues_max = 2";
-    let stack = Stack::builder().api_config(config).start().await;
+    let stack = stack_with_two_series().await;
     let queue = stack.queue("a").await;
     for (name, jobs) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
         for _ in 0..jobs {
@@ -28,41 +37,48 @@ async fn queues_beyond_the_limit_are_counted_together() {
         }
         queue.sibling(name).consume().job().await.unwrap();
     }
-    let families = parse(&stack.api(0).metrics().await);
+    let (api, pump) = (stack.api(0), stack.pump(0));
+    let of_api = parse(&api.metrics().await);
+    let of_pump = parse(&pump.metrics().await);
     // Events are counted by name for the queues that came first, jobs for the queues that hold the most.
-    for (name, known) in [
+    for (families, name, known) in [
         (
+            &of_api,
             "infra_lmstfy_redis_publish_queue_jobs",
             ["_other", "a", "b"],
         ),
         (
+            &of_api,
             "infra_lmstfy_redis_consume_queue_jobs",
             ["_other", "a", "b"],
         ),
-        ("infra_lmstfy_redis_job_elapsed_ms", ["_other", "a", "b"]),
-        ("infra_lmstfy_redis_queue_sizes", ["_other", "c", "d"]),
-        ("tidegate_queue_leased_jobs", ["_other", "c", "d"]),
+        (
+            &of_api,
+            "infra_lmstfy_redis_job_elapsed_ms",
+            ["_other", "a", "b"],
+        ),
+        (
+            &of_pump,
+            "infra_lmstfy_redis_queue_sizes",
+            ["_other", "c", "d"],
+        ),
+        (&of_pump, "tidegate_queue_leased_jobs", ["_other", "c", "d"]),
     ] {
-        assert_eq!(values(&families, name, "queue"), names(&known), "{name}");
+        assert_eq!(values(families, name, "queue"), names(&known), "{name}");
     }
     let others = "namespace=\"_other\",queue=\"_other\"";
-    let api = stack.api(0);
     let published = "infra_lmstfy_redis_publish_queue_jobs";
     assert_eq!(api.metric_with_label(published, others).await, 7.0);
     assert_eq!(api.metric(published).await, 10.0);
-    assert_eq!(
-        api.metric_with_label("infra_lmstfy_redis_queue_sizes", others)
-            .await,
-        1.0
-    );
+    let ready = pump.metric_with_label("infra_lmstfy_redis_queue_sizes", others);
+    assert_eq!(ready.await, 1.0);
     stack.finish().await;
 }
 
 /// On the lmstfy wire the reply to a job is published to a queue that is named by the id of the job.
 #[tokio::test]
 async fn queues_for_replies_take_the_place_of_no_others() {
-    let config = "[metrics]\nrefresh = \"0s\"\nqueues_max = 2";
-    let stack = Stack::builder().api_config(config).start().await;
+    let stack = stack_with_two_series().await;
     let work = stack.queue("work").await;
     for _ in 0..3 {
         let id = work.publish("x").id().await;
@@ -71,9 +87,12 @@ async fn queues_for_replies_take_the_place_of_no_others() {
         reply.consume().job().await.unwrap();
     }
     work.sibling("new").publish("x").id().await;
-    let families = parse(&stack.api(0).metrics().await);
     let published = "infra_lmstfy_redis_publish_queue_jobs";
-    for name in [published, "infra_lmstfy_redis_queue_sizes"] {
+    for (daemon, name) in [
+        (stack.api(0), published),
+        (stack.pump(0), "infra_lmstfy_redis_queue_sizes"),
+    ] {
+        let families = parse(&daemon.metrics().await);
         let known = names(&["_other", "new", "work"]);
         assert_eq!(values(&families, name, "queue"), known, "{name}");
     }

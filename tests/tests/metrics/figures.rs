@@ -9,15 +9,14 @@ use tidegate_testkit::{
 };
 
 use crate::exposition::{Family, by, parse};
+use crate::sizes::SIZES_AT_ONCE;
 
-const AT_ONCE: &str = "[metrics]\nrefresh = \"0s\"";
-
-async fn scraped(api: &Daemon) -> Vec<Family> {
-    parse(&api.metrics().await)
+pub(crate) async fn scraped(daemon: &Daemon) -> Vec<Family> {
+    parse(&daemon.metrics().await)
 }
 
 /// The value of a metric for a queue, if it has one.
-fn of_queue(families: &[Family], name: &str, queue: &QueueClient) -> Option<f64> {
+pub(crate) fn of_queue(families: &[Family], name: &str, queue: &QueueClient) -> Option<f64> {
     let key = vec![queue.namespace().to_owned(), queue.name().to_owned()];
     by(families, name, &["namespace", "queue"])
         .get(&key)
@@ -125,7 +124,8 @@ async fn jobs_with_a_time_count_as_delayed_if_it_is_in_the_future() {
 
 #[tokio::test]
 async fn queue_metrics_count_jobs_by_state_and_by_event() {
-    let stack = Stack::builder().api_config(AT_ONCE).start().await;
+    let stack = Stack::builder().pump_config(SIZES_AT_ONCE).start().await;
+    stack.pump(0).wait_for_buckets(256).await;
     let queue = stack.queue("q").await;
     for _ in 0..4 {
         queue.publish("ready").tries(1).id().await;
@@ -145,7 +145,8 @@ async fn queue_metrics_count_jobs_by_state_and_by_event() {
         size => Err(size),
     };
     eventually("one is dead", Duration::from_secs(20), dead).await;
-    let families = scraped(stack.api(0)).await;
+    let mut families = scraped(stack.api(0)).await;
+    families.extend(scraped(stack.pump(0)).await);
     for (name, value) in [
         ("infra_lmstfy_redis_queue_sizes", 1.0),
         ("infra_lmstfy_redis_deadletter_sizes", 1.0),
@@ -192,47 +193,6 @@ async fn queue_metrics_count_jobs_by_state_and_by_event() {
             .await,
         1.0
     );
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn without_pumps_the_oldest_timer_is_overdue() {
-    const OVERDUE: &str = "tidegate_oldest_overdue_seconds";
-    let stack = Stack::builder().api_config(AT_ONCE).start().await;
-    let queue = stack.queue("q").await;
-    queue.publish("x").delay_s(1).id().await;
-    stack.pump(0).kill();
-    let grows = async || match stack.api(0).metric(OVERDUE).await {
-        overdue_s if overdue_s > 1.0 => Ok(()),
-        overdue_s => Err(overdue_s),
-    };
-    eventually("it is overdue", Duration::from_secs(20), grows).await;
-    stack.pump(0).restart().await;
-    queue.consume().timeout_s(20).job().await.unwrap();
-    assert!(stack.api(0).metric(OVERDUE).await < 1.0);
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_destroyed_queue_has_no_size_metric() {
-    let stack = Stack::builder().api_config(AT_ONCE).start().await;
-    let queue = stack.queue("q").await;
-    let sizes = "infra_lmstfy_redis_queue_sizes";
-    queue.publish("x").id().await;
-    assert_eq!(
-        of_queue(&scraped(stack.api(0)).await, sizes, &queue),
-        Some(1.0)
-    );
-    queue.consume().job().await.unwrap();
-    // An empty queue that is known has a size of 0.
-    assert_eq!(
-        of_queue(&scraped(stack.api(0)).await, sizes, &queue),
-        Some(0.0)
-    );
-    let other = queue.sibling("other");
-    other.publish("x").id().await;
-    other.destroy().await;
-    assert_eq!(of_queue(&scraped(stack.api(0)).await, sizes, &other), None);
     stack.finish().await;
 }
 
@@ -329,64 +289,6 @@ async fn calls_to_redis_are_counted_by_verb() {
             "{found:?}"
         );
     }
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn scrapes_are_answered_soon_while_redis_is_paused() {
-    const LIMIT: Duration = Duration::from_secs(30);
-    let stack = Stack::builder().api_config(AT_ONCE).start().await;
-    let queue = stack.queue("q").await;
-    queue.publish("x").id().await;
-    let api = stack.api(0);
-    let sizes = "infra_lmstfy_redis_queue_sizes";
-    assert_eq!(api.metric("tidegate_collection_up").await, 1.0);
-    stack.redis.pause().unwrap();
-    let families = tokio::time::timeout(LIMIT, scraped(api)).await.unwrap();
-    assert_eq!(of_queue(&families, sizes, &queue), None);
-    let published = "infra_lmstfy_redis_publish_queue_jobs";
-    assert_eq!(of_queue(&families, published, &queue), Some(1.0));
-    assert_eq!(by(&families, "tidegate_collection_up", &[])[&vec![]], 0.0);
-    assert_eq!(
-        by(&families, "tidegate_collection_failures_total", &[])[&vec![]],
-        1.0
-    );
-    let mut http = RawHttp::connect(api.admin()).await;
-    http.request("GET", "/info", &[], b"").await;
-    // The last list that was complete.
-    let known = http.answer().await.unwrap().expect(200);
-    assert!(known.text().contains(queue.namespace()), "{known}");
-    assert!(known.header("age").is_some(), "{known}");
-    stack.redis.resume().unwrap();
-    let back = async || match of_queue(&scraped(api).await, sizes, &queue) {
-        Some(1.0) => Ok(()),
-        other => Err(format!("{other:?}")),
-    };
-    eventually("the figures are back", LIMIT, back).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn concurrent_scrapes_read_redis_once() {
-    let stack = Stack::builder()
-        .api_config("[metrics]\nrefresh = \"1h\"")
-        .start()
-        .await;
-    let queue = stack.queue("q").await;
-    queue.publish("x").id().await;
-    let api = stack.api(0);
-    let (one, two, three) = tokio::join!(scraped(api), scraped(api), scraped(api));
-    let sizes = "infra_lmstfy_redis_queue_sizes";
-    for families in [one, two, three] {
-        assert_eq!(of_queue(&families, sizes, &queue), Some(1.0));
-    }
-    let listed = api
-        .metric_with_label("infra_lmstfy_redis_qps", "command=\"list_queues\"")
-        .await;
-    assert_eq!(listed, 256.0, "one call for each bucket");
-    // The result is cached.
-    queue.publish("x").id().await;
-    assert_eq!(of_queue(&scraped(api).await, sizes, &queue), Some(1.0));
     stack.finish().await;
 }
 

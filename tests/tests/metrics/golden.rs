@@ -14,7 +14,7 @@ const PUMPD: &str = include_str!("golden/pumpd.txt");
 #[tokio::test]
 async fn names_types_and_labels_match_the_golden_files() {
     let stack = Stack::builder()
-        .api_config("[metrics]\nrefresh = \"0s\"")
+        .pump_config("[metrics]\nrefresh = \"0s\"")
         .start()
         .await;
     let queue = stack.queue("q").await;

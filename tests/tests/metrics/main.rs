@@ -11,4 +11,4 @@ mod exposition;
 mod figures;
 mod golden;
 mod lint;
-mod shared_sizes;
+mod sizes;

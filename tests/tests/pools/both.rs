@@ -286,17 +286,19 @@ async fn events_are_counted_where_they_occur() -> Result<(), String> {
     queue.sibling("fresh").publish("new").id().await;
     let taken = expect_jobs(queue.consume().ttr_s(600), &["old 1"]).await?;
     queue.ack(&taken[0].id).await;
-    let api = stack.api(0);
-    for (name, old, new) in [
-        ("infra_lmstfy_redis_publish_queue_jobs", 0.0, 3.0),
-        ("infra_lmstfy_redis_consume_queue_jobs", 1.0, 0.0),
-        ("tidegate_jobs_acked_total", 1.0, 0.0),
-        ("infra_lmstfy_redis_queue_sizes", 1.0, 3.0),
+    let (api, pump) = (stack.api(0), stack.pump(0));
+    // The pools have as many buckets each.
+    pump.wait_for_buckets(512).await;
+    for (daemon, name, old, new) in [
+        (api, "infra_lmstfy_redis_publish_queue_jobs", 0.0, 3.0),
+        (api, "infra_lmstfy_redis_consume_queue_jobs", 1.0, 0.0),
+        (api, "tidegate_jobs_acked_total", 1.0, 0.0),
+        (pump, "infra_lmstfy_redis_queue_sizes", 1.0, 3.0),
     ] {
         let of = async |pool: &str| {
             let (namespace, queue) = (queue.namespace(), queue.name());
             let labels = format!(r#"pool="{pool}",namespace="{namespace}",queue="{queue}""#);
-            api.metric_with_label(name, &labels).await
+            daemon.metric_with_label(name, &labels).await
         };
         assert_eq!((of("default").await, of("new").await), (old, new), "{name}");
     }

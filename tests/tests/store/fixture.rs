@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{
-    Claim, LeaseOutcome, ListedQueue, LoadSlotOutcome, MoveDueOutcome, Store, StoreConfig,
-    SweepOutcome,
+    Claim, LeaseOutcome, ListedQueue, LoadSlotOutcome, MoveDueOutcome, QueueSizes, Store,
+    StoreConfig, SweepOutcome,
 };
 use tidegate_testkit::{RedisOptions, RedisServer};
 
@@ -79,8 +79,9 @@ async fn connected(
 
 /// All queues of a deployment whose buckets can be read.
 pub(crate) async fn all_queues(store: &Store) -> Vec<ListedQueue> {
-    let all = store.all_queues(LIMIT).await;
-    assert_eq!(all.missing_buckets, 0, "{:?}", all.error);
+    let read = store.read_sizes(store.all_buckets(), LIMIT).await;
+    let all = QueueSizes::of(read.buckets.values().map(Option::as_ref));
+    assert_eq!(all.missing_buckets, 0, "{:?}", read.error);
     all.queues
 }
 

@@ -28,6 +28,7 @@ const LAYERS: [(&str, &[&str]); 24] = [
     (
         "crates/daemon",
         &[
+            "core",
             "duration",
             "http-pool",
             "stop-signals",

@@ -135,17 +135,6 @@ pub struct WaiterConfig {
     pub seats_per_token_max: usize,
 }
 
-/// The limits on the cost of metrics.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MetricsConfig {
-    /// The most queues of a pool, and the most namespaces, that have metrics of their own.
-    pub queues_max: usize,
-    /// How long the figures that were read from Redis for a scrape are cached.
-    #[serde(with = "tidegate_duration")]
-    pub refresh: Duration,
-}
-
 /// The defaults of request parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,8 +8,8 @@ use axum::http::{Method, StatusCode};
 use parking_lot::RwLock;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, exponential_buckets};
 use tidegate_core::Namespace;
-use tidegate_daemon::metrics::{counters, histograms};
-use tidegate_engine::{Engine, LimitedAction, OTHER, SeriesTable};
+use tidegate_daemon::metrics::{OTHER, counters, histograms};
+use tidegate_engine::{Engine, LimitedAction, SeriesTable};
 
 use super::context::RequestContext;
 

@@ -1,4 +1,4 @@
-//! The admin port of an API: version, accounts, pools, Redis, timers; and the port of a pump.
+//! The admin port of an API: version, accounts, pools, Redis.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use hyper::header::{AUTHORIZATION, HeaderValue};
 use serde::Deserialize;
 
 use super::http::ProbeRequest;
-use super::metrics::{MetricSample, of_pool, samples, sum};
+use super::metrics::{MetricSample, of_pool, samples};
 use super::reach::{ReachedServer, reach};
 use super::report::DoctorReport;
 use crate::failure::CommandFailure;
@@ -14,7 +14,6 @@ use crate::failure::CommandFailure;
 /// The environment variable with the password of the account.
 const PASSWORD: &str = "TG_ADMIN_PASSWORD";
 /// As in the alerts of docs/operating.md.
-const OVERDUE_SECONDS: f64 = 5.0;
 const MEMORY_SHARE: f64 = 0.8;
 
 #[derive(Deserialize)]
@@ -158,39 +157,17 @@ async fn check_pools(report: &mut DoctorReport, server: &ReachedServer) {
 }
 
 fn check_pool(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &str) {
-    let value = |name| of_pool(samples, name, pool);
-    if value("tidegate_collection_up") != Some(1.0) {
-        report.problem(
+    if of_pool(samples, "infra_lmstfy_redis_used_mem_bytes", pool).is_none() {
+        return report.problem(
             "pool",
-            format!("pool {pool}: the server cannot read the sizes of its queues from Redis"),
+            format!("pool {pool}: the server gets no answer from Redis"),
             "check that Redis runs, answers within 3 s, and that the server reaches it; the log of the server has the reason",
         );
-        return report.skipped("timers", format!("pool {pool}: Redis is not read"));
     }
-    let buckets = value("tidegate_collection_missing_buckets").unwrap_or_default();
-    match buckets > 0.0 {
-        true => report.problem(
-            "pool",
-            format!("pool {pool}: {buckets} buckets cannot be read"),
-            "check all primaries of the cluster",
-        ),
-        false => report.ok("pool", format!("pool {pool}: Redis answers")),
-    }
+    report.ok("pool", format!("pool {pool}: Redis answers"));
     check_layout(report, samples, pool);
     check_memory(report, samples, pool);
     check_settings(report, samples, pool);
-    let overdue = value("tidegate_oldest_overdue_seconds").unwrap_or_default();
-    match overdue > OVERDUE_SECONDS {
-        true => report.problem(
-            "timers",
-            format!("pool {pool}: the earliest timer is overdue for {overdue:.0} s; delayed jobs do not become ready"),
-            "start tidegate-pumpd with the same pools, or see its log; more than one pump is safer",
-        ),
-        false => report.ok(
-            "timers",
-            format!("pool {pool}: no timer is overdue. While no job is delayed or leased this does not show a missing pump: use --pump"),
-        ),
-    }
 }
 
 /// Checks that Redis was not emptied or replaced. Their `/readyz` answers 503 then.
@@ -274,39 +251,5 @@ fn check_settings(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool:
                 "pool {pool}: each Redis that answers has an append-only file, and evicts no jobs"
             ),
         );
-    }
-}
-
-/// Checks the ports of pumps.
-pub(super) async fn check_pumps(report: &mut DoctorReport, urls: &[String]) {
-    let mut held = 0.0;
-    let mut reached = 0_usize;
-    for url in urls {
-        let Some(server) = reach(report, "pump", url).await else {
-            continue;
-        };
-        server.check_ready(report, "pump").await;
-        let page = server.probe.get(&format!("{}/metrics", server.url)).await;
-        let page = page.map(|answer| answer.text()).unwrap_or_default();
-        match sum(&samples(&page), "tidegate_pump_buckets_held") {
-            Some(buckets) => {
-                held += buckets;
-                reached += 1;
-            }
-            None => report.problem(
-                "pump",
-                format!("{} is not the port of a pump", server.url),
-                "use the port of `admin_listen` of tidegate-pumpd with --pump, 7779 by default",
-            ),
-        }
-    }
-    match held > 0.0 {
-        _ if reached == 0 => {}
-        true => report.ok("pump", format!("the pumps lead {held} buckets")),
-        false => report.problem(
-            "pump",
-            "the pumps lead no bucket, so they move no jobs",
-            "see the logs of the pumps, and check that they use the same Redis as the API",
-        ),
     }
 }

@@ -43,6 +43,12 @@ pub(super) fn sum(samples: &[MetricSample<'_>], name: &str) -> Option<f64> {
         .reduce(|one, other| one + other)
 }
 
+/// The maximum of a metric over all pools; `None` if the page has none.
+pub(super) fn max(samples: &[MetricSample<'_>], name: &str) -> Option<f64> {
+    let found = samples.iter().filter(|sample| sample.name == name);
+    found.map(|sample| sample.value).reduce(f64::max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +61,8 @@ mod tests {
         assert_eq!(of_pool(&samples, "a", "other"), Some(2.0));
         assert_eq!(of_pool(&samples, "a", "third"), None);
         assert_eq!(sum(&samples, "a"), Some(3.5));
+        assert_eq!(max(&samples, "a"), Some(2.0));
+        assert_eq!(max(&samples, "c"), None);
         assert_eq!(sum(&samples, "b"), Some(3.0));
         assert_eq!(sum(&samples, "c"), None);
     }

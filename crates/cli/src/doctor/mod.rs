@@ -5,6 +5,7 @@ mod clock;
 mod http;
 mod key;
 mod metrics;
+mod pumps;
 mod reach;
 mod report;
 
@@ -29,13 +30,13 @@ pub(crate) struct DoctorArguments {
     /// A scope that the key needs: publish, consume, read or admin. May be repeated, or have several with commas.
     #[arg(long = "scope", value_delimiter = ',', value_parser = choice::<Scope>)]
     scopes: Vec<Scope>,
-    /// Also checks this admin port of an API: version, accounts, pools, Redis, timers.
+    /// Also checks this admin port of an API: version, accounts, pools, Redis.
     #[arg(long, value_name = "URL")]
     admin: Option<String>,
     /// The account for the admin port.
     #[arg(long, value_name = "NAME", requires = "admin")]
     admin_user: Option<String>,
-    /// Also checks this port of a pump. May be repeated.
+    /// Also checks this port of a pump, and the timers in its buckets. May be repeated.
     #[arg(long = "pump", value_name = "URL")]
     pumps: Vec<String>,
 }
@@ -64,6 +65,6 @@ pub(crate) async fn check(
         let user = arguments.admin_user.as_deref();
         admin::check_admin(&mut report, url, user).await?;
     }
-    admin::check_pumps(&mut report, &arguments.pumps).await;
+    pumps::check_pumps(&mut report, &arguments.pumps).await;
     Ok(report)
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, exponential_buckets};
 use tidegate_core::QueueKey;
-use tidegate_daemon::metrics::{counters, histograms};
+use tidegate_daemon::metrics::{OF_QUEUE, counters, histograms, may_have_series, queue_labels};
 
 use super::series_table::SeriesTable;
-use super::{OF_QUEUE, may_have_series, queue_labels};
 
 /// The names and help texts of the counters of a pool, in the order of [`Count`]. The last counter is never
 /// incremented.

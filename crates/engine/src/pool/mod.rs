@@ -4,7 +4,9 @@
 //! own deployment until they are consumed, so every other verb uses both deployments, its own first, which has the
 //! older jobs. When its own deployment is empty, the pool can be removed from the settings.
 
+mod kept_read;
 mod moves;
+mod reads;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use crate::consume::job_ends::JobEnds;
 use crate::consume::waiters::source::Source;
-use crate::metrics::{Collector, PoolMetrics};
+use crate::metrics::PoolMetrics;
 use crate::publish::backlog::PublishBacklog;
 use crate::publish::batch::Batcher;
 use crate::publish::batch::items::{
@@ -25,6 +27,7 @@ use crate::publish::lane::LanePublisher;
 use crate::publish::size::PublishSize;
 use crate::queue::lanes::LaneTable;
 use crate::queue::policies::PolicyTable;
+use reads::PoolReads;
 
 /// One pool, with the verbs of the store. Each verb returns the error of the store if Redis fails.
 #[derive(Debug)]
@@ -33,8 +36,8 @@ pub struct Pool {
     pub name: Arc<str>,
     /// The metrics of its deployment.
     pub(crate) metrics: PoolMetrics,
-    /// Reads the sizes of all queues of its deployment.
-    pub collector: Arc<Collector>,
+    /// Figures of its whole deployment.
+    pub(crate) reads: PoolReads,
     /// The numbers of lanes of the queues of its deployment.
     pub lanes: Arc<LaneTable>,
     /// The policies of the queues of its deployment.
@@ -58,7 +61,7 @@ pub struct Pool {
 
 impl Pool {
     /// Creates a pool of at most `queues_max` queues with metrics of their own, in which at most `backlog_max` waits to be
-    /// stored. `refresh` is how long the sizes of its queues are cached. `moves_to` must not move itself.
+    /// stored. `refresh` is how long figures of its deployment are cached. `moves_to` must not move itself.
     pub(crate) fn new(
         name: Arc<str>,
         store: Store,
@@ -70,7 +73,7 @@ impl Pool {
         let lanes = Arc::new(LaneTable::new(store.clone()));
         Self {
             metrics: PoolMetrics::new(&name, queues_max),
-            collector: Arc::new(Collector::new(&name, store.clone(), refresh)),
+            reads: PoolReads::new(store.clone(), refresh),
             backlog: PublishBacklog::new(&name, backlog_max),
             name,
             publishing: Batcher::new(),

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use tidegate_core::{JobsByState, Namespace, QueueKey};
-use tidegate_store::{ListedQueue, ServerFigures, ServerLeaders};
+use tidegate_store::{ListedQueue, QueueSizes, ServerFigures, ServerLeaders};
 
 use crate::error::EngineError;
-use crate::metrics::{Collected, JobTraffic};
+use crate::metrics::JobTraffic;
 use crate::pool::Pool;
 
-/// Queues of a pool, with the queues of the pool that it moves to, and figures of the pool itself.
+/// Queues of a pool, with the queues of the pool that it moves to.
 #[derive(Debug, Clone, Default)]
 pub struct PoolOverview {
     /// The queues by name, with sums over both pools.
@@ -19,8 +20,6 @@ pub struct PoolOverview {
     pub overdue_ms: u64,
     /// Buckets whose queues could not be read.
     pub missing_buckets: usize,
-    /// The figures of the servers that answered, a sum for each deployment.
-    pub servers: Vec<ServerFigures>,
 }
 
 /// How many jobs a queue has.
@@ -49,22 +48,21 @@ impl QueueFigures {
     }
 }
 
-/// The collected sizes of a pool and of the pool that it moves to.
+/// The sizes of all queues of a pool and of the pool that it moves to.
 #[derive(Debug, Clone)]
-pub struct PoolSizes(Vec<Arc<Collected>>);
+pub struct PoolSizes(Vec<Arc<QueueSizes>>);
 
 impl PoolSizes {
     /// The figures of the pool and of these queues. It costs little besides a look at each name: there may be 100,000.
     #[must_use]
     pub fn overview_of(&self, wanted: impl Fn(&QueueKey) -> bool) -> PoolOverview {
         let mut overview = PoolOverview::default();
-        for collected in &self.0 {
-            let listed = &collected.listed;
+        for sizes in &self.0 {
             for ListedQueue {
                 queue,
                 stats,
                 oldest_ready_ms,
-            } in listed.queues.iter().filter(|it| wanted(&it.queue))
+            } in sizes.queues.iter().filter(|it| wanted(&it.queue))
             {
                 let figures = QueueFigures {
                     stats: *stats,
@@ -76,9 +74,8 @@ impl PoolSizes {
                     .or_default()
                     .add(figures);
             }
-            overview.overdue_ms = overview.overdue_ms.max(listed.overdue_ms);
-            overview.missing_buckets += listed.missing_buckets;
-            overview.servers.extend(collected.server().copied());
+            overview.overdue_ms = overview.overdue_ms.max(sizes.overdue_ms);
+            overview.missing_buckets += sizes.missing_buckets;
         }
         overview
     }
@@ -86,20 +83,24 @@ impl PoolSizes {
     /// The namespaces that have queues.
     #[must_use]
     pub fn namespaces(&self) -> BTreeSet<Namespace> {
-        let queues = self.0.iter().flat_map(|it| &it.listed.queues);
+        let queues = self.0.iter().flat_map(|it| &it.queues);
         let known: BTreeSet<&Namespace> = queues.map(|it| &it.queue.namespace).collect();
         known.into_iter().cloned().collect()
     }
 }
 
 impl Pool {
-    /// The sizes of all queues, as old as the sizes in the metrics; `None` if Redis gave no answer.
+    /// The sizes of all queues, read from Redis a few seconds ago at most if there are fewer than 50,000; `None` if Redis
+    /// gave no answer.
     pub async fn sizes(&self) -> Option<PoolSizes> {
-        let mut all = Vec::new();
-        for pool in self.with_target() {
-            all.push(pool.collector.collect().await?);
-        }
-        Some(PoolSizes(all))
+        let all = join_all(self.with_target().map(|pool| pool.reads.sizes())).await;
+        Some(PoolSizes(all.into_iter().collect::<Option<_>>()?))
+    }
+
+    /// The figures of the servers that answer, a sum for each deployment.
+    pub async fn server_figures(&self) -> Vec<ServerFigures> {
+        let all = join_all(self.with_target().map(|pool| pool.reads.servers())).await;
+        all.into_iter().flatten().collect()
     }
 
     /// How many jobs went through this process since it started.

@@ -46,7 +46,7 @@ pub use leaders::ServerLeaders;
 pub use lease::LeaseOutcome;
 pub use list_jobs::{JobSelection, LIST_HINTS_MAX, ListedJob, ListedJobs};
 pub use list_position::{InvalidPosition, ListPosition};
-pub use list_queues::{AllQueues, ListedQueue, QueuePage, QueuePosition};
+pub use list_queues::{ListedQueue, QueuePage, QueuePosition};
 pub use load_slot::{LOAD_HINTS_MAX, LoadSlotOutcome};
 pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};
 pub use peek::PeekedJob;

@@ -7,6 +7,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_core::QueueKey;
 use tidegate_engine::{Pool, PoolOverview, QueueFigures};
+use tidegate_store::ServerFigures;
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock};
@@ -24,16 +25,16 @@ pub(in super::super) async fn show(visit: Visit) -> Response {
 async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     let mut pools = Vec::new();
     for pool in visit.dashboard.app.engine.pools() {
-        let sizes = pool.sizes().await;
+        let (sizes, servers) = tokio::join!(pool.sizes(), pool.server_figures());
         let overview = sizes.map(|sizes| sizes.overview_of(|_| true));
-        pools.push((Arc::clone(pool), overview));
+        pools.push((Arc::clone(pool), overview, servers));
     }
     let html = html! {
-        @for (pool, overview) in &pools {
+        @for (pool, overview, servers) in &pools {
             article {
                 h2 { "Pool " (pool.name) }
                 @match overview {
-                    Some(overview) => (of_pool(&visit, pool, overview)),
+                    Some(overview) => (of_pool(&visit, pool, overview, servers)),
                     None => p.problem role="alert" { "Redis gave no answer." }
                 }
             }
@@ -48,7 +49,12 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     })
 }
 
-fn of_pool(visit: &Visit, pool: &Pool, overview: &PoolOverview) -> Markup {
+fn of_pool(
+    visit: &Visit,
+    pool: &Pool,
+    overview: &PoolOverview,
+    servers: &[ServerFigures],
+) -> Markup {
     let total = overview.total();
     let queues = text::number(overview.queues.len() as u64);
     let ready = busiest(overview, |figures| figures.stats.ready);
@@ -61,7 +67,7 @@ fn of_pool(visit: &Visit, pool: &Pool, overview: &PoolOverview) -> Markup {
         ul.tiles {
             (tile("queues", &queues, Some(&links::queues(&pool.name))))
             (tile("timers overdue", &text::duration(overview.overdue_ms), Some(&links::system(&pool.name))))
-            @for server in &overview.servers {
+            @for server in servers {
                 (tile("memory of Redis", &text::bytes(server.used_mem_bytes), None))
             }
         }

@@ -7,7 +7,7 @@ use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_engine::{Pool, PoolOverview};
-use tidegate_store::ServerLeaders;
+use tidegate_store::{ServerFigures, ServerLeaders};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
@@ -20,12 +20,12 @@ pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Re
 
 async fn page(_: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
     let servers = pool.leaders().await?;
-    let sizes = pool.sizes().await;
+    let (sizes, figures_of_servers) = tokio::join!(pool.sizes(), pool.server_figures());
     let overview = sizes.map(|sizes| sizes.overview_of(|_| false));
     let live = html! {
         h2 { "Pumps" }
         @for server in &servers { (pumps(server)) }
-        @if let Some(overview) = &overview { (figures(overview)) }
+        @if let Some(overview) = &overview { (figures(overview, &figures_of_servers)) }
         (lanes(&pool))
         h2 { "Audit" }
         p {
@@ -92,13 +92,13 @@ fn ranges(numbers: &[u16]) -> String {
     runs.collect::<Vec<_>>().join(", ")
 }
 
-fn figures(overview: &PoolOverview) -> Markup {
+fn figures(overview: &PoolOverview, servers: &[ServerFigures]) -> Markup {
     html! {
         h2 { "Servers" }
         dl {
             dt { "Earliest timer is overdue for" } dd { (text::duration(overview.overdue_ms)) }
             dt { "Buckets that could not be read" } dd { (overview.missing_buckets) }
-            @for server in &overview.servers {
+            @for server in servers {
                 dt { "Memory" } dd {
                     (text::bytes(server.used_mem_bytes))
                     @if server.max_mem_bytes > 0 { " of " (text::bytes(server.max_mem_bytes)) } @else { ", not limited" }
