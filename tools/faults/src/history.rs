@@ -18,7 +18,7 @@ pub use outcome::{
 };
 pub use request::{ClientRequest, HeldJob, JobAddress, PublishMode, SettleAction, Wire};
 pub use time::{Span, UnixMicros, now};
-pub(crate) use time::{merge_spans, micros, truncate_to_ms};
+pub(crate) use time::{in_micros, merge_spans, micros, truncate_to_ms};
 pub use version_spec::{RetryTimes, VersionSpec};
 
 /// The part of a run that is judged.

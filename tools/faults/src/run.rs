@@ -11,7 +11,7 @@ use crate::audit::{Auditor, Audits};
 use crate::baseline::Baseline;
 use crate::drain::drain;
 use crate::fault::PlannedFault;
-use crate::history::{History, UnixMicros, now};
+use crate::history::{History, UnixMicros, in_micros, now};
 use crate::injection::inject;
 use crate::machine_monitor::{MachineLoad, MachineMonitor};
 use crate::oracle::{Defect, Verdict, judge};
@@ -157,7 +157,7 @@ async fn check_deployment(test_cluster: &TestCluster, verdict: &mut Verdict) {
 /// Adds a finding if the times of the run are meaningless.
 fn check_clocks(clocks: (UnixMicros, Instant), pace: &MachineLoad, verdict: &mut Verdict) {
     let (wall, monotonic) = clocks;
-    let moved = now().abs_diff(wall + micros(monotonic.elapsed()));
+    let moved = now().abs_diff(wall + in_micros(monotonic.elapsed()));
     if moved > CLOCK_MOVED_MAX {
         let text = format!(
             "the machine's clock was moved by {moved} µs: the times of this run are meaningless"
@@ -171,8 +171,4 @@ fn check_clocks(clocks: (UnixMicros, Instant), pace: &MachineLoad, verdict: &mut
         );
         verdict.add_finding(Defect::Void, now(), text);
     }
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -85,6 +85,14 @@ impl RawHttp {
         }
     }
 
+    /// Whether the server has neither closed it nor sent something.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let mut byte = [0];
+        let read = self.stream.try_read(&mut byte);
+        matches!(read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
     /// Sends these bytes. Returns whether the write succeeded.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).await.is_ok()

@@ -148,6 +148,15 @@ pub enum ClientRequest {
         /// The job.
         job: JobAddress,
     },
+    /// Read the result of a job that is done. Outcome: `Ended`.
+    Result {
+        /// The queue.
+        queue: u16,
+        /// The job.
+        job: JobAddress,
+        /// The number of the version that was published.
+        version: u64,
+    },
     /// Peek at the oldest ready job of a queue. Outcome: `Peeked`.
     PeekReady {
         /// The queue.
@@ -212,6 +221,7 @@ impl ClientRequest {
             | Self::Change { queue, .. }
             | Self::Promote { queue, .. }
             | Self::Show { queue, .. }
+            | Self::Result { queue, .. }
             | Self::PeekReady { queue }
             | Self::PeekDead { queue }
             | Self::PurgeReady { queue }
@@ -259,6 +269,7 @@ impl ClientRequest {
             Self::Change { .. } => "change",
             Self::Promote { .. } => "promote",
             Self::Show { .. } => "show",
+            Self::Result { .. } => "result",
             Self::PeekReady { .. } => "peek",
             Self::PeekDead { .. } => "peek-dead",
             Self::PurgeReady { .. } => "purge",

@@ -1,6 +1,6 @@
 //! Times and spans of a history, by one clock.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::v1::values::Timestamp;
@@ -24,6 +24,11 @@ pub fn now() -> UnixMicros {
 /// Returns the time of an instant on the wire.
 pub(crate) const fn micros(at: Timestamp) -> UnixMicros {
     at.as_ms() * 1000
+}
+
+/// Returns a duration in µs.
+pub(crate) fn in_micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Truncates to ms, the resolution of Redis's times.

@@ -11,8 +11,10 @@ use tidegate_testkit::{
 };
 
 use super::load::{WIDE_LANES, WIDE_QUEUE};
-use super::wire::{NAMESPACE, SoakCredentials};
+use crate::wire::queue_name;
 
+/// Namespace of all jobs.
+pub(super) const NAMESPACE: &str = "soak";
 /// Processes of each program.
 pub(super) const EACH: usize = 2;
 /// Time limit of a stop. An API drains for up to 10 s.
@@ -23,6 +25,13 @@ const AUDIT_LIMIT: Duration = Duration::from_secs(900);
 pub const PROCESSES: [&str; 6] = ["api-0", "api-1", "pump-0", "pump-1", "redis", "driver"];
 /// Those that restart, in turns.
 pub const RESTARTED: [&str; 2] = ["api-1", "pump-1"];
+
+/// Credentials of both wires.
+#[derive(Debug, Clone)]
+pub(super) struct SoakCredentials {
+    pub(super) token: String,
+    pub(super) api_key: String,
+}
 
 /// The running deployment. Dropping it kills everything.
 #[derive(Debug)]
@@ -76,7 +85,7 @@ impl SoakDeployment {
     /// Creates the credentials, and gives one queue its lanes.
     pub(super) async fn prepare(&self) -> SoakCredentials {
         let api = &self.apis[0];
-        let path = format!("/v1/{NAMESPACE}/queues/{WIDE_QUEUE}/lanes");
+        let path = format!("/v1/{NAMESPACE}/queues/{}/lanes", queue_name(WIDE_QUEUE));
         let lanes = json!({"open": WIDE_LANES}).to_string();
         admin(api, "PUT", &path, lanes.as_bytes(), 200).await;
         let path = format!("/token/{NAMESPACE}?description=soak");
@@ -84,7 +93,6 @@ impl SoakDeployment {
         SoakCredentials {
             token: token["token"].as_str().expect("a token").to_owned(),
             api_key: NativeClient::new(api, NAMESPACE).await.key().to_owned(),
-            run: rand::random(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!  run ─┬─► deployment  Redis, two APIs, two pumps; one of each restarts in turns
 //!       ├─► load        pace ─► publisher ─► consumer, over endpoints of both APIs on both wires
-//!       │                          └──────────┴─► job_judge: lost, doubled, early; keeps only jobs that have not ended
+//!       │                          └──────────┴─► job_stream ─► closed_jobs ─► oracle; keeps only jobs that have not ended
 //!       ├─► scrape      all metrics
 //!       └─► sample      memory, files, connections, lateness, throughput
 //!              ▼
@@ -12,12 +12,13 @@
 
 mod calculation;
 mod chart;
-mod connection;
+mod closed_jobs;
 mod consumer;
 mod deployment;
 mod endpoints;
-mod job_judge;
+mod job_stream;
 mod load;
+mod open_job;
 mod pace;
 mod process_usage;
 mod publisher;
@@ -30,10 +31,9 @@ mod state;
 mod tally;
 mod times;
 mod verdict;
-mod wire;
 
 pub use deployment::{PROCESSES, RESTARTED};
-pub use job_judge::SoakCounts;
+pub use job_stream::SoakCounts;
 pub use report::{heading, line};
 pub use results::{SoakAudits, SoakReport, SoakRestart};
 pub use run::{SoakOptions, SoakProgress, run_soak};

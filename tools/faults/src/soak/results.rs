@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::job_judge::SoakCounts;
+use super::job_stream::SoakCounts;
 use super::sample::SoakSample;
 use super::scrape::ScrapeCounts;
 use super::times::SoakTimes;

@@ -1,5 +1,6 @@
 //! A soak, from its start to its report.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +32,7 @@ const RATE_MIN: f64 = 1.0;
 /// How long a consumer of a busy and of a quiet queue waits for jobs.
 const WAIT: Duration = Duration::from_secs(5);
 const QUIET_WAIT: Duration = Duration::from_secs(20);
+const JUDGE_PAUSE: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(100);
 
 /// What to run.
@@ -97,12 +99,12 @@ pub async fn run_soak(
         api_key: &state.credentials.api_key,
     });
     let mut measured = measure(&deployment, &state, rate, &report_progress).await;
-    report_progress(SoakProgress::Draining(state.judge().pending()));
+    report_progress(SoakProgress::Draining(state.jobs().pending()));
     drain(&state).await;
     state.end();
     consumers.shutdown().await;
     audit(&deployment, &measured.audits).await;
-    let judge = state.judge();
+    let jobs = state.jobs();
     let audits = std::mem::take(&mut *locked(&measured.audits));
     let scrapes = locked(&measured.scrapes).clone();
     measured.restarts.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
@@ -113,8 +115,8 @@ pub async fn run_soak(
         left_out: measured.left_out,
         samples: measured.samples,
         lateness_p99_ms: state.lateness().quarters().map(|of| of.p99 as f64 / 1000.0),
-        jobs: judge.counts(),
-        defects: judge.described().to_vec(),
+        jobs: jobs.counts(),
+        defects: jobs.described().to_vec(),
         errors: state.tally.errors(),
         audits,
         restarts: measured.restarts,
@@ -136,13 +138,13 @@ fn start_consumers(state: &Arc<SoakState>) -> JoinSet<()> {
     let mut consumers = JoinSet::new();
     let busy = load::busy_queues();
     let quiet = load::quiet_queues();
-    let busy = busy.iter().map(|queue| (queue, CONSUMERS, WAIT));
+    let busy = busy.iter().map(|queue| (*queue, CONSUMERS, WAIT));
     let quiet = quiet
         .iter()
-        .map(|queue| (queue, QUIET_CONSUMERS, QUIET_WAIT));
+        .map(|queue| (*queue, QUIET_CONSUMERS, QUIET_WAIT));
     for (queue, count, wait) in busy.chain(quiet) {
         for number in 0..count {
-            consumers.spawn(consume(Arc::clone(state), queue.clone(), number, wait));
+            consumers.spawn(consume(Arc::clone(state), queue, number, wait));
         }
     }
     consumers
@@ -164,9 +166,9 @@ async fn capacity(state: &Arc<SoakState>) -> f64 {
     let publishers = start_publishers(state, &pace);
     // The first part opens connections and loads scripts.
     tokio::time::sleep(length / 4).await;
-    let (begin, ended) = (Instant::now(), state.judge().counts().ended);
+    let (begin, ended) = (Instant::now(), state.jobs().counts().ended);
     join_all(publishers).await;
-    let ended = state.judge().counts().ended - ended;
+    let ended = state.jobs().counts().ended - ended;
     let rate = ended as f64 / begin.elapsed().as_secs_f64();
     drain(state).await;
     rate
@@ -223,10 +225,19 @@ async fn measure(
     tokio::select! {
         _ = work => {}
         () = scrape(&admin, times.scrape, scrapes) => {}
+        never = judge_continuously(state) => match never {},
     }
     join_all(publishers).await;
     measured.left_out = pace.left_out();
     measured
+}
+
+/// Judges jobs once a second, so that each time it is few.
+async fn judge_continuously(state: &SoakState) -> Infallible {
+    loop {
+        tokio::time::sleep(JUDGE_PAUSE).await;
+        state.judge(now());
+    }
 }
 
 /// Restarts one process after each period.
@@ -272,10 +283,11 @@ async fn audit(deployment: &SoakDeployment, audits: &Mutex<SoakAudits>) {
 
 /// Waits until every job has ended, or counts as lost.
 async fn drain(state: &SoakState) {
-    while state.judge().pending() > 0 {
-        state.judge().expire(now());
+    while state.jobs().pending() > 0 {
+        state.judge(now());
         tokio::time::sleep(POLL).await;
     }
+    state.judge(now());
 }
 
 async fn join_all(mut tasks: JoinSet<()>) {

@@ -11,7 +11,6 @@ use super::deployment::{PROCESSES, SoakDeployment};
 use super::process_usage::{ProcessUsage, process_usage};
 use super::scrape::ScrapeCounts;
 use super::state::SoakState;
-use crate::history::now;
 
 /// What one process used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -86,14 +85,13 @@ impl Sampler {
         Self { redis, begin, last }
     }
 
-    /// Takes a sample, and lets the judge count jobs that are overdue.
+    /// Takes a sample.
     pub(super) async fn take(
         &mut self,
         deployment: &SoakDeployment,
         state: &SoakState,
         scrapes: &Mutex<ScrapeCounts>,
     ) -> SoakSample {
-        state.judge().expire(now());
         let calculation = calculation_time().await;
         let info = self.redis.info().await;
         let field = |name: &str| info.get(name).and_then(|value| value.parse().ok());
@@ -123,7 +121,7 @@ impl Sampler {
             ended_per_s: rate(counted.ended, self.last.ended),
             requests_per_s: rate(counted.answered, self.last.answered),
             errors: counted.errors - self.last.errors,
-            pending: state.judge().pending() as u64,
+            pending: state.jobs().pending() as u64,
             calculation_us: calculation.as_secs_f64() * 1e6,
         };
         self.last = counted;
@@ -133,7 +131,7 @@ impl Sampler {
 
 impl Counted {
     fn new(at: Instant, state: &SoakState) -> Self {
-        let jobs = state.judge().counts();
+        let jobs = state.jobs().counts();
         Self {
             at,
             usage: BTreeMap::new(),

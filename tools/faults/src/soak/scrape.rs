@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connection::{SoakAnswer, SoakConnection};
+use tidegate_testkit::{Answer, RawHttp};
 
 const LIMIT: Duration = Duration::from_secs(10);
 const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -40,7 +40,7 @@ pub(super) async fn scrape(
             let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
             counts.connections.resize(addresses.len(), 0.0);
             match answer {
-                Ok(Ok(answer)) if answer.status == 200 => {
+                Ok(Some(answer)) if answer.status == 200 => {
                     counts.done += 1;
                     counts.longest = counts.longest.max(begin.elapsed());
                     counts.bytes_max = counts.bytes_max.max(answer.body.len());
@@ -55,8 +55,12 @@ pub(super) async fn scrape(
     }
 }
 
-async fn scrape_one(address: SocketAddr) -> std::io::Result<SoakAnswer> {
-    SoakConnection::open(address).await?.exchange(REQUEST).await
+async fn scrape_one(address: SocketAddr) -> Option<Answer> {
+    let mut connection = RawHttp::try_connect(address).await.ok()?;
+    match connection.send(REQUEST).await {
+        true => connection.answer().await,
+        false => None,
+    }
 }
 
 /// The value of a series; 0 if there is none.

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::job_judge::JobJudge;
+use super::deployment::SoakCredentials;
+use super::job_stream::JobStream;
 use super::tally::{LatenessTally, RequestTally};
 use super::times::SoakTimes;
-use super::wire::SoakCredentials;
+use crate::history::UnixMicros;
 
 /// The shared state.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct SoakState {
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) credentials: SoakCredentials,
     pub(super) tally: RequestTally,
-    judge: Mutex<JobJudge>,
+    jobs: Mutex<JobStream>,
     lateness: Mutex<LatenessTally>,
     ended: AtomicBool,
 }
@@ -32,14 +33,23 @@ impl SoakState {
             addresses,
             credentials,
             tally: RequestTally::default(),
-            judge: Mutex::new(JobJudge::new(times.patience())),
+            jobs: Mutex::new(JobStream::new(times.patience())),
             lateness: Mutex::new(LatenessTally::new(0, times.length)),
             ended: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn judge(&self) -> MutexGuard<'_, JobJudge> {
-        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn jobs(&self) -> MutexGuard<'_, JobStream> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Judges the jobs that have ended or are overdue, while clients continue.
+    pub(super) fn judge(&self, now: UnixMicros) {
+        let closed = self.jobs().take_closed(now);
+        if let Some(closed) = closed {
+            let findings = closed.judge();
+            self.jobs().add_findings(findings);
+        }
     }
 
     pub(super) fn lateness(&self) -> MutexGuard<'_, LatenessTally> {

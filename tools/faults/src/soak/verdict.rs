@@ -44,13 +44,14 @@ pub fn soak_checks(report: &SoakReport) -> Vec<SoakCheck> {
 
 fn jobs(report: &SoakReport) -> SoakCheck {
     let jobs = &report.jobs;
+    let found = jobs.findings.iter();
+    let found: Vec<String> = found
+        .map(|(defect, count)| format!(", {count} {defect}"))
+        .collect();
     SoakCheck {
         name: "jobs".to_owned(),
-        text: format!(
-            "{} published, {} lost, {} doubled, {} early, {} foreign",
-            jobs.published, jobs.lost, jobs.doubled, jobs.early, jobs.foreign
-        ),
-        holds: jobs.published > 0 && jobs.lost + jobs.doubled + jobs.early + jobs.foreign == 0,
+        text: format!("{} published{}", jobs.published, found.concat()),
+        holds: jobs.published > 0 && jobs.findings.is_empty(),
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) fn http_request(request: &ClientRequest, wait: Duration) -> HttpReque
         }
         ClientRequest::Change { .. }
         | ClientRequest::Promote { .. }
+        | ClientRequest::Result { .. }
         | ClientRequest::Revoke { .. } => panic!("the lmstfy wire has no {}", request.verb()),
     }
 }

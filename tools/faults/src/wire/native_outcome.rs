@@ -13,8 +13,8 @@ use super::key_text::key_number;
 use super::payload::number_in;
 use super::queue_name::queue_number;
 use crate::history::{
-    CancelEffect, ClientRequest, Delivery, JobEndAnswer, PublishMode, RequestOutcome, SettleAction,
-    ShownJob, VersionResult, VersionSpec, micros,
+    CancelEffect, ClientRequest, Delivery, JobAddress, JobEndAnswer, PublishMode, RequestOutcome,
+    SettleAction, ShownJob, VersionResult, VersionSpec, micros,
 };
 
 const MS: u64 = 1000;
@@ -85,6 +85,13 @@ fn success(request: &ClientRequest, answer: &Answer) -> Option<RequestOutcome> {
                 run_at: micros(promoted.run_at),
             }
         }
+        ClientRequest::Result {
+            job: JobAddress::Id(id),
+            ..
+        } => RequestOutcome::Ended {
+            id: id.clone(),
+            end: end_of(answer),
+        },
         ClientRequest::Show { .. } => RequestOutcome::Shown(Box::new(shown(parsed(answer)?))),
         _ => return None,
     })

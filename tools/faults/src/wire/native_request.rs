@@ -50,6 +50,9 @@ pub(super) fn http_request(request: &ClientRequest, wait: Duration) -> HttpReque
         ClientRequest::Show { queue, job } => {
             HttpRequest::without_body("GET", job_path(*queue, job, ""))
         }
+        ClientRequest::Result { queue, job, .. } => {
+            HttpRequest::without_body("GET", job_path(*queue, job, "/result"))
+        }
         other => panic!("the native API has no {}", other.verb()),
     }
 }

@@ -27,16 +27,17 @@ pub(super) fn judge(
     verdict: &mut Verdict,
 ) {
     for operation in &history.operations {
-        let (
-            ClientRequest::Publish {
-                queue, versions, ..
-            },
-            RequestOutcome::Ended { id, end },
-        ) = (&operation.request, &operation.outcome)
-        else {
+        let RequestOutcome::Ended { id, end } = &operation.outcome else {
             continue;
         };
-        let [version] = versions.as_slice() else {
+        let version = match &operation.request {
+            ClientRequest::Publish { versions, .. } => versions.first(),
+            ClientRequest::Result { version, .. } => {
+                observed.versions.get(version).map(|version| version.spec)
+            }
+            _ => None,
+        };
+        let (Some(version), [queue]) = (version, operation.request.queues()) else {
             continue;
         };
         let wait = AnsweredWait {
@@ -46,8 +47,8 @@ pub(super) fn judge(
             span: operation.span,
         };
         if let Some(why) = wait.untrue(end, observed, context) {
-            let number = version.number;
-            let text = format!("a publish of version {number} got {end:?} of job {id}: {why}");
+            let (verb, number) = (operation.request.verb(), version.number);
+            let text = format!("a {verb} of version {number} got {end:?} of job {id}: {why}");
             verdict.add_finding(Defect::WrongResult, operation.span.to, text);
         }
     }
