@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::test::GENERATED_REQUESTS;
+use crate::test::{GENERATED_REQUESTS, test_flag};
 use crate::workspace::Workspace;
 
 /// The variable with which the suite takes the number of requests.
@@ -19,7 +19,7 @@ pub(crate) struct SchemathesisOptions {
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &SchemathesisOptions) -> ExitCode {
-    let suite = format!("--test={GENERATED_REQUESTS}");
+    let suite = test_flag(GENERATED_REQUESTS);
     let requests = options.requests.to_string();
     let steps = [
         ["build", "--locked", "--workspace"].as_slice(),

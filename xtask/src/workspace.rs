@@ -1,6 +1,7 @@
 //! Folders of the workspace, and calls of cargo.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,6 +49,14 @@ impl Workspace {
         cargo(&self.root)
     }
 
+    /// A cargo that leaves the processors to all others.
+    pub(crate) fn cargo_with_lowest_priority(&self) -> Command {
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "19"]).arg(cargo_program());
+        nice.current_dir(&self.root);
+        nice
+    }
+
     /// Returns the names of all targets of integration tests, sorted, each once.
     pub(crate) fn test_targets(&self) -> Result<Vec<String>, String> {
         let metadata = metadata(&self.root, &["--no-deps", "--offline"])?;
@@ -72,9 +81,13 @@ impl Workspace {
 }
 
 fn cargo(root: &Path) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new(cargo_program());
     command.current_dir(root);
     command
+}
+
+fn cargo_program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 fn metadata(root: &Path, arguments: &[&str]) -> Result<Value, String> {
