@@ -66,9 +66,9 @@ pub(crate) enum CliCommand {
     Dev(DevArguments),
     /// Checks a deployment, and names a remedy for each problem. Exit code 1: there are problems.
     Doctor(DoctorArguments),
-    /// Publishes and consumes for a while on a queue of its own, and prints rates and latencies.
+    /// Publishes and consumes for a while on a separate queue, and prints rates and latencies.
     Bench(BenchArguments),
-    /// Calculates how many cores, servers and bytes a load needs, from measured costs. Contacts no server.
+    /// Calculates the cores, servers and bytes that a load needs, from measured costs. Contacts no server.
     Capacity(CapacityArguments),
     /// Prints the completions for a shell: source <(tidegate completions bash).
     Completions {
@@ -91,7 +91,7 @@ pub(crate) enum ApiCommand {
     Call {
         #[command(flatten)]
         job: PublishArguments,
-        /// How long to wait. The job stays in its queue if it is not done in time.
+        /// The longest wait. The job stays in its queue if it is not done in time.
         #[arg(long, default_value = "20s")]
         wait: DurationMs,
     },

@@ -19,9 +19,9 @@ use crate::failure::CommandFailure;
 use crate::output::write_aside;
 use crate::signals::stopped;
 
-/// How many requests one look takes at most. The next look continues there.
+/// The most requests of a look. The next look continues there.
 const PAGES: usize = 4;
-/// How many entries are remembered of each walk through the list.
+/// The most entries that are remembered of each walk through the list.
 const ENTRIES_MAX: usize = 100_000;
 
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(crate) struct TailArguments {
     /// Also prints the jobs that match at the start.
     #[arg(long)]
     all: bool,
-    /// How long to wait between two looks, at least 20ms.
+    /// The pause between two looks, at least 20ms.
     #[arg(long, default_value = "1s", value_parser = interval)]
     interval: DurationMs,
 }

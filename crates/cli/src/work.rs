@@ -46,10 +46,10 @@ pub(crate) struct WorkArguments {
     /// The name with which the worker is listed together with the jobs that it holds. Default: HOST:PID.
     #[arg(long)]
     name: Option<String>,
-    /// How many programs run at a time.
+    /// The most programs that run at a time.
     #[arg(long, default_value_t = NonZeroUsize::MIN)]
     concurrency: NonZeroUsize,
-    /// How long a job is leased at a time. Default: as its queue says.
+    /// The length of a lease. Default: as set for the queue.
     #[arg(long)]
     lease: Option<DurationMs>,
     /// The exit code after which a job is dead at once.
@@ -58,7 +58,7 @@ pub(crate) struct WorkArguments {
     /// Takes the standard output of the program as the result of the job, with this content type.
     #[arg(long, value_name = "CONTENT-TYPE")]
     result: Option<ContentType>,
-    /// How long programs may run on after SIGTERM or Ctrl-C.
+    /// The time for which programs may run on after SIGTERM or Ctrl-C.
     #[arg(long, default_value = "25s")]
     grace: DurationMs,
     /// The program and its arguments, behind --.

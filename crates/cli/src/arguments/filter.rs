@@ -12,13 +12,13 @@ pub(crate) struct FilterArguments {
     /// Only jobs in this state: delayed, ready, leased, dead or done.
     #[arg(long, value_parser = choice::<JobState>)]
     pub(crate) state: Option<JobState>,
-    /// Only jobs that are due, whose lease ends, or that died not before this: 2027-01-01T00:00:00Z.
+    /// Only jobs whose due time, end of lease or death is not before this: 2027-01-01T00:00:00Z.
     #[arg(long)]
     pub(crate) due_from: Option<Timestamp>,
-    /// The same before this.
+    /// Only jobs whose due time, end of lease or death is before this.
     #[arg(long)]
     pub(crate) due_before: Option<Timestamp>,
-    /// Only jobs whose keys begin so.
+    /// Only jobs whose keys begin with this.
     #[arg(long)]
     pub(crate) key_prefix: Option<JobKey>,
     /// Only jobs with this attribute.

@@ -30,7 +30,7 @@ pub(crate) struct ActArguments {
     /// Counts the jobs and changes none.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// With respawn: how many jobs become due each second. Default: all at once.
+    /// With respawn: jobs that become due each second. Default: all at once.
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<JobsPerSecond>,
     /// With cancel, for jobs that workers hold: refuse, ask or revoke.
@@ -52,11 +52,11 @@ pub(crate) enum JobCommand {
         queue: String,
         #[command(flatten)]
         filter: FilterArguments,
-        /// How many at most.
+        /// The most jobs.
         #[arg(long, default_value_t = 100)]
         limit: usize,
     },
-    /// Does something with all jobs that match the flags. It may be interrupted, and repeated: no job is changed twice.
+    /// Applies a verb to all jobs that match the flags. It may be interrupted, and repeated: no job is changed twice.
     Act(ActArguments),
     /// Says why a job does not run.
     Explain(JobArguments),
@@ -68,7 +68,7 @@ pub(crate) enum JobCommand {
     Result {
         #[command(flatten)]
         job: JobArguments,
-        /// How long to wait for the job to be done.
+        /// The longest wait for the end of the job.
         #[arg(long, default_value = "0s")]
         wait: DurationMs,
     },
@@ -105,7 +105,7 @@ pub(crate) enum DeadCommand {
         /// Only jobs whose last error contains this.
         #[arg(long)]
         error: Option<FilterText>,
-        /// How many at most.
+        /// The most jobs.
         #[arg(long, default_value_t = 100)]
         limit: usize,
     },
@@ -116,7 +116,7 @@ pub(crate) enum DeadCommand {
         /// The most jobs. Default: all. For jobs with a certain error: tidegate job act QUEUE respawn --error TEXT.
         #[arg(long)]
         limit: Option<u64>,
-        /// How many become due each second. Default: all at once.
+        /// Jobs that become due each second. Default: all at once.
         #[arg(long, value_parser = rate)]
         rate: Option<JobsPerSecond>,
     },

@@ -39,10 +39,10 @@ pub(crate) struct ContentArguments {
     /// The content type of the payload.
     #[arg(long, default_value = "application/json")]
     pub(crate) content_type: String,
-    /// How long the finished job stays with its result.
+    /// The time for which the finished job stays with its result.
     #[arg(long)]
     pub(crate) retain: Option<DurationMs>,
-    /// After how many failures the job is dead.
+    /// The number of failures after which the job is dead.
     #[arg(long)]
     pub(crate) max_attempts: Option<u16>,
     /// An attribute of the job. May be repeated.

@@ -15,7 +15,7 @@ pub(crate) enum ScheduleCommand {
     Show {
         /// The schedule.
         name: String,
-        /// How many next runs are shown, 1 to 100.
+        /// The number of next runs to show, 1 to 100.
         #[arg(long, default_value = "5", value_parser = run_count)]
         runs: RunCount,
     },
@@ -69,13 +69,13 @@ pub(crate) struct SetArguments {
     /// Runs at multiples of this time since --starts-at, or since 1970: 30s, 15m, 1d. At least 100ms.
     #[arg(long, value_name = "TIME")]
     pub(crate) every: Option<DurationMs>,
-    /// How long the job is delayed after its run.
+    /// The delay of the job after its run.
     #[arg(long)]
     pub(crate) delay: Option<DurationMs>,
     /// If the job of an earlier run is not done: keep (no other job), replace, or allow (two jobs).
     #[arg(long, default_value = "keep", value_parser = choice::<Overlap>)]
     pub(crate) overlap: Overlap,
-    /// Which runs are caught up that were missed while no pump was running: one (the last one), none or all.
+    /// The missed runs that are caught up after a time without a pump: one (the last run), none or all.
     #[arg(long, default_value = "one", value_parser = choice::<CatchUp>)]
     pub(crate) catch_up: CatchUp,
     /// No run is caught up later than this, at least 1s.
@@ -87,7 +87,7 @@ pub(crate) struct SetArguments {
     /// No run is after this.
     #[arg(long)]
     pub(crate) ends_at: Option<Timestamp>,
-    /// Sets it without runs; tidegate schedule resume starts it.
+    /// Creates the schedule without runs; tidegate schedule resume starts it.
     #[arg(long)]
     pub(crate) paused: bool,
     /// Only creates: fails if there is a schedule with this name.

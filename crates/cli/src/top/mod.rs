@@ -27,7 +27,7 @@ Example:
   tidegate top --sort ready"
 )]
 pub(crate) struct TopArguments {
-    /// How long to wait between two looks, at least 20ms. Each takes one request for every 100 queues.
+    /// The pause between two looks, at least 20ms. Each look takes one request for every 100 queues.
     #[arg(long, default_value = "2s", value_parser = interval)]
     interval: DurationMs,
     /// The column to sort by; numbers in descending order.
