@@ -1,7 +1,6 @@
 //! `tidegate doctor` on deployments with and without problems.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_testkit::{

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redis::Cmd;
 
+use super::entries::{Field, LAST_REVISION, Table};
 use super::revision::TableRevision;
 use super::row::Row;
-use super::{Field, LAST_REVISION, Table, TableHash, TableValue};
+use super::value::{TableHash, TableValue};
 use crate::error::StoreError;
 
 /// All entries of a table.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::TableValue;
 use super::revision::TableRevision;
+use super::value::TableValue;
 
 /// An entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -28,6 +28,7 @@ mod respawn;
 mod result;
 mod roster;
 mod schedule;
+mod schedule_ticks;
 mod settle;
 mod stats;
 mod sweep;
@@ -62,9 +63,8 @@ pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
 pub use respawn::DueTimes;
 pub use result::JobEnd;
 pub use roster::Roster;
-pub use schedule::{
-    PublishedTicks, SCHEDULES_DUE_MAX, ScheduleTick, SchedulesDue, TickOutcome, TickPublish,
-};
+pub use schedule::SCHEDULES_DUE_MAX;
+pub use schedule_ticks::{PublishedTicks, ScheduleTick, SchedulesDue, TickOutcome, TickPublish};
 pub use settle::LeasedJob;
 pub use sweep::{SWEEP_CHUNKS_MAX, SweepOutcome};
 pub use waiting::WaitingOutcome;

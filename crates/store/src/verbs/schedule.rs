@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use tidegate_core::codec::{NewRecord, encode_new_job};
-use tidegate_core::{IfExists, KeyHash, NewJob, QueueKey};
+use tidegate_core::{IfExists, KeyHash, QueueKey};
 
 use super::publish_keyed::PublishOutcome;
+use super::schedule_ticks::{
+    PublishedTicks, ScheduleTick, SchedulesDue, TickOutcome, TickPublish, read_tick,
+};
 use crate::error::StoreError;
 use crate::schedules::ScheduleDefinition;
 use crate::script::{LazyScript, script};
@@ -27,98 +30,6 @@ const MOVED: u64 = 11;
 
 /// When a pump looks at a schedule whose revision the bucket does not know, in ms: a change takes less time.
 const CHECK_MS: u64 = 10_000;
-
-/// The tick of a schedule, as it is in a bucket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScheduleTick {
-    /// The schedule.
-    pub key: NamespacedName,
-    /// The revision of the definition that the tick was calculated for, as it is stored; empty = not known.
-    pub revision: Vec<u8>,
-    /// The tick, in ms since 1970; `None` = not known.
-    pub tick_ms: Option<u64>,
-}
-
-/// The schedules of a bucket whose ticks are due.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub enum SchedulesDue {
-    /// The caller leads the bucket.
-    Some {
-        /// The time on the clock of Redis, in ms since 1970.
-        now_ms: u64,
-        /// The time until the ticks of a further namespace are due, in ms, if there are any.
-        next_in_ms: Option<u64>,
-        /// The schedules, up to [`SCHEDULES_DUE_MAX`].
-        ticks: Vec<ScheduleTick>,
-    },
-    /// The caller does not lead the bucket.
-    NotLeading,
-}
-
-/// The job to publish for a tick.
-#[derive(Debug, Clone)]
-pub struct TickPublish<'a> {
-    /// The tick, as it was read.
-    pub tick: &'a ScheduleTick,
-    /// The queue of the schedule.
-    pub queue: QueueKey,
-    /// The definition with the revision that the bucket knows.
-    pub definition: &'a ScheduleDefinition,
-    /// The tick for which a job is published, in ms since 1970; `None` = the ticks that are due are left out.
-    pub publish_ms: Option<u64>,
-    /// The next tick; `None` = there is none.
-    pub next_ms: Option<u64>,
-    /// How many jobs the queue may have; `None` = any number.
-    pub max_jobs: Option<u64>,
-}
-
-impl TickPublish<'_> {
-    fn job(&self) -> Result<NewJob, StoreError> {
-        let tick_ms = self.publish_ms.unwrap_or_default();
-        let job = self.definition.job_at(&self.tick.key, &self.queue, tick_ms);
-        job.check()?;
-        Ok(job)
-    }
-
-    /// Checks the job: an invalid job fails a call for all of its ticks.
-    ///
-    /// # Errors
-    /// The job is not valid.
-    pub fn check(&self) -> Result<(), StoreError> {
-        self.job().map(drop)
-    }
-}
-
-/// The outcome of a tick.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum TickOutcome {
-    /// A job was published, or the job with its key stays.
-    Published(PublishOutcome),
-    /// No job was published.
-    LeftOut,
-    /// The tick or the definition have changed. Nothing changed.
-    Moved,
-}
-
-/// The outcomes of several ticks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublishedTicks {
-    /// The outcome of each, in their order.
-    pub outcomes: Vec<TickOutcome>,
-    /// More ticks of the bucket are due.
-    pub more: bool,
-    /// The time until the ticks of a further namespace are due, in ms, if there are any.
-    pub next_in_ms: Option<u64>,
-}
-
-/// Reads a tick as scripts store it; `None` if it is missing or damaged. They compare it as text.
-fn read_tick(text: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let tick_ms: Option<u64> = text.parse().ok();
-    tick_ms.filter(|tick_ms| tick_ms.to_string() == text)
-}
 
 /// Namespace and name, as scripts get them.
 fn parts(key: &NamespacedName) -> (&[u8], &[u8]) {
@@ -298,8 +209,7 @@ impl Store {
         let mut ticks = Vec::new();
         while reply.has_more() {
             let (namespace, name) = (reply.bytes()?, reply.bytes()?);
-            let revision = reply.bytes()?.to_vec();
-            let tick_ms = read_tick(&reply.bytes()?);
+            let (revision, tick_ms) = (reply.bytes()?.to_vec(), read_tick(&reply.bytes()?));
             let Some(key) = read_key(&namespace, &name) else {
                 // A damaged name must not keep the bucket from its other schedules.
                 let (parts, none) = ((&*namespace, &*name), TableRevision::default());
@@ -367,6 +277,8 @@ impl Store {
         let mut call = call.of_pump();
         for (it, job) in ticks {
             let (namespace, name) = parts(&it.tick.key);
+            let if_exists = it.definition.overlap.if_exists();
+            let if_exists = if_exists.map_or("", IfExists::as_str);
             call = call
                 .arg(namespace)
                 .arg(name)
@@ -376,12 +288,7 @@ impl Store {
                 .arg(text(it.publish_ms))
                 .arg(it.queue.queue.as_str())
                 .arg(text(it.max_jobs))
-                .arg(
-                    it.definition
-                        .overlap
-                        .if_exists()
-                        .map_or("", IfExists::as_str),
-                )
+                .arg(if_exists)
                 .arg(&job.header)
                 .arg(&job.payload);
         }

@@ -1,7 +1,8 @@
 //! Setting and removing entries of tables.
 
+use super::entries::Table;
 use super::revision::TableRevision;
-use super::{Table, TableValue};
+use super::value::TableValue;
 use crate::error::{NamespaceFull, StoreError};
 use crate::script::{LazyScript, script};
 
