@@ -126,6 +126,11 @@ async fn the_other_shards_serve_after(event: impl AsyncFn(&mut ClusterGroup)) {
             .headers()
             .contains_key("tidegate-missing-buckets")
     );
+    expect_sizes(&page, &healthy);
+}
+
+/// The page has the sizes of these queues, and says that other buckets are missing.
+fn expect_sizes(page: &str, healthy: &[QueueClient]) {
     let value = |name: &str| {
         let line = page.lines().find(|line| line.starts_with(name));
         line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
@@ -133,7 +138,7 @@ async fn the_other_shards_serve_after(event: impl AsyncFn(&mut ClusterGroup)) {
     assert_eq!(value("tidegate_collection_up{"), Some(0.0));
     let missing = value("tidegate_collection_missing_buckets{").unwrap();
     assert!((1.0..200.0).contains(&missing), "{missing}");
-    for queue in &healthy {
+    for queue in healthy {
         let labels = format!(
             "namespace=\"{}\",pool=\"default\",queue=\"{}\"",
             queue.namespace(),
