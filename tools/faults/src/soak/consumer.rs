@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_core::v1::consume::Outcome;
 
-use super::endpoints::SoakEndpoints;
+use super::endpoints::{SoakEndpoints, is_open};
 use super::job_stream::StreamDelivery;
 use super::load::{JobCourse, RETRY, SoakQueue};
 use super::state::SoakState;
@@ -98,9 +98,12 @@ impl SoakConsumer<'_> {
         let request = ClientRequest::settle(action, held);
         let mut is_repeated = false;
         while !self.endpoints.state.is_over() {
-            if let RequestOutcome::Settled(results) = self.send(number, &request).await {
-                let is_refused = matches!(results[..], [Outcome::Lost | Outcome::Gone]);
-                if is_refused && !is_repeated {
+            let outcome = self.send(number, &request).await;
+            if !is_open(&outcome) {
+                if let RequestOutcome::Settled(results) = outcome
+                    && matches!(results[..], [Outcome::Lost | Outcome::Gone])
+                    && !is_repeated
+                {
                     let what = format!("{}: {results:?}", request.verb());
                     self.endpoints.state.tally.unexpected(&what);
                 }

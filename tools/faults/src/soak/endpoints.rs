@@ -9,7 +9,7 @@ use tidegate_testkit::{Answer, RawHttp};
 use super::deployment::{NAMESPACE, SoakCredentials};
 use super::state::SoakState;
 use crate::history::{ClientRequest, Operation, RequestOutcome, Span, Wire, now};
-use crate::wire::{HttpRequest, http_request, outcome};
+use crate::wire::{HttpRequest, UNREADABLE, http_request, outcome};
 
 /// Longest wait for an answer, in addition to the wait that a request asks for.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -59,6 +59,9 @@ impl<'a> SoakEndpoints<'a> {
             RequestOutcome::Unknown(_) => tally.unanswered(),
             RequestOutcome::Refused(status) if *status < 500 => {
                 tally.unexpected(&format!("{}: status {status}", request.verb()));
+            }
+            RequestOutcome::Failed(UNREADABLE) => {
+                tally.unexpected(&format!("{}: unreadable", request.verb()));
             }
             _ => {}
         }
@@ -110,6 +113,16 @@ impl<'a> SoakEndpoints<'a> {
             }
         }
         None
+    }
+}
+
+/// Whether a request that must be carried out is to be sent again.
+pub(super) const fn is_open(outcome: &RequestOutcome) -> bool {
+    match outcome {
+        RequestOutcome::Failed(status) => *status != UNREADABLE,
+        RequestOutcome::Refused(status) => *status >= 500,
+        RequestOutcome::NotSent | RequestOutcome::Unknown(_) => true,
+        _ => false,
     }
 }
 

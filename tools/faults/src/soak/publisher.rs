@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use tidegate_core::IfRunning;
 use tidegate_core::v1::publish::PublishResult;
 
-use super::endpoints::SoakEndpoints;
+use super::endpoints::{SoakEndpoints, is_open};
 use super::load::{self, DrawnJob, JobCourse};
 use super::pace::SoakPace;
 use super::state::SoakState;
@@ -92,7 +92,7 @@ impl SoakPublisher<'_> {
                 RequestOutcome::Conflict => {
                     return self.endpoints.state.tally.unexpected("cancel: conflict");
                 }
-                outcome if outcome.is_unknown() || outcome.is_refused() => {}
+                outcome if is_open(&outcome) => {}
                 _ => return,
             }
         }

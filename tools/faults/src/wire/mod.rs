@@ -19,7 +19,7 @@ pub(crate) use payload::ATTRIBUTES_MAX;
 pub(crate) use queue_name::queue_name;
 
 /// The status in a history of an answer that could not be read.
-const UNREADABLE: u16 = 599;
+pub(crate) const UNREADABLE: u16 = 599;
 
 /// Returns the HTTP form of a request. A reserve waits for jobs for `wait`.
 pub(crate) fn http_request(wire: Wire, request: &ClientRequest, wait: Duration) -> HttpRequest {
