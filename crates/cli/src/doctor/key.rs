@@ -70,6 +70,18 @@ pub(super) async fn check_key(
         );
     };
     authorization.set_sensitive(true);
+    // It would answer as to a key with all scopes.
+    if server.kind().await == ReachedKind::AdminPort {
+        report.problem(
+            "port",
+            format!(
+                "{} is an admin port, which checks accounts and no API keys",
+                server.url
+            ),
+            "use the port of `listen` in TG_URL, 7777 by default, and this one with --admin",
+        );
+        return report.skipped(CHECK, "no port for clients was found");
+    }
     let mut scopes = Vec::new();
     for probe in probes() {
         match has_scope(server, &connection.namespace, &authorization, &probe).await {
@@ -148,15 +160,11 @@ async fn report_failure(
         KeyFailure::NotTheApi(status) => {
             let url = &server.url;
             let (detail, remedy) = match server.kind().await {
-                ReachedKind::AdminPort => (
-                    format!("{url} is an admin port, not that of /v1"),
-                    "use the port of `listen` in TG_URL, 7777 by default, and this one with --admin",
-                ),
                 ReachedKind::PumpOrRelay => (
                     format!("{url} is the port of a pump or a relay, not that of /v1"),
                     "use the port of `listen` of tidegate-api in TG_URL, 7777 by default",
                 ),
-                ReachedKind::Unknown => (
+                ReachedKind::AdminPort | ReachedKind::Unknown => (
                     format!("{url} answers /v1 with {status}, and not as Tidegate does"),
                     "check the URL, and whether a proxy passes /v1 on",
                 ),
