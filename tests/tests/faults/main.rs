@@ -16,7 +16,6 @@ mod doorbells_lost;
 mod half_open;
 mod hang_ups;
 mod jobs;
-mod late_messages;
 mod leases;
 mod memory_full;
 mod parked;

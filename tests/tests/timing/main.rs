@@ -1,4 +1,4 @@
-//! How late jobs are, how fast consumers are woken, and what a waiting consumer costs.
+//! How late jobs are, also behind late messages, how fast consumers are woken, and what a waiting consumer costs.
 //!
 //! The figures are printed; the bounds that are asserted leave room for a busy machine. One test runs at a time, since
 //! other load would change the figures.
@@ -10,6 +10,7 @@
 mod backlogs;
 mod figures;
 mod idle;
+mod late_messages;
 mod lateness;
 mod many_names;
 mod many_processes;

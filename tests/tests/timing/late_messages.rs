@@ -1,4 +1,5 @@
-//! Alarms and replies that a pump reads late, because it or the network was paused.
+//! Alarms and replies that a pump reads late, because it or the network was paused. A machine that stalls the pump for a
+//! second in between would make it call at other times than the tests need, so they run alone.
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,8 @@ use tidegate_testkit::{
     start_redis,
 };
 use tokio::time::{sleep, sleep_until};
+
+use crate::alone;
 
 /// Less than the lease and the time limit of a call, so that the pump continues as if nothing had happened.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -29,6 +32,7 @@ const LATE_MAX: Duration = Duration::from_millis(1900);
 /// runs 45033 and 45101: the pump counted from when it read the alarm.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_published_while_the_pump_is_paused_is_on_time() {
+    let _alone = alone().await;
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     let pump = stack.pump(0);
@@ -48,6 +52,7 @@ async fn a_job_published_while_the_pump_is_paused_is_on_time() {
 /// and a reply without a job would then keep it from calling again: the network holds its call until the job is due.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_is_on_time_although_the_reply_before_it_arrived_late() {
+    let _alone = alone().await;
     let redis = start_redis();
     let proxy = FaultProxy::start(redis.address(), seed()).await;
     let folder = tempfile::tempdir().unwrap();
