@@ -39,7 +39,7 @@ struct ApiFlags {
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
-    /// Address of the admin HTTP listener (tokens, limits, lanes, metrics); set [accounts] to require
+    /// Address of the admin HTTP listener (dashboard, /v1 for operators, tokens, metrics); set `accounts` to require
     /// credentials [default: 127.0.0.1:7778]
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<SocketAddr>,
