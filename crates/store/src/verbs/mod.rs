@@ -63,8 +63,9 @@ pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
 pub use respawn::DueTimes;
 pub use result::JobEnd;
 pub use roster::Roster;
-pub use schedule::SCHEDULES_DUE_MAX;
-pub use schedule_ticks::{PublishedTicks, ScheduleTick, SchedulesDue, TickOutcome, TickPublish};
+pub use schedule_ticks::{
+    PublishedTicks, SCHEDULES_DUE_MAX, ScheduleTick, SchedulesDue, TickOutcome, TickPublish,
+};
 pub use settle::LeasedJob;
 pub use sweep::{SWEEP_CHUNKS_MAX, SweepOutcome};
 pub use waiting::WaitingOutcome;

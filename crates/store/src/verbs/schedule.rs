@@ -7,7 +7,8 @@ use tidegate_core::{IfExists, KeyHash, QueueKey};
 
 use super::publish_keyed::PublishOutcome;
 use super::schedule_ticks::{
-    PublishedTicks, ScheduleTick, SchedulesDue, TickOutcome, TickPublish, read_tick,
+    PublishedTicks, SCHEDULES_DUE_MAX, ScheduleTick, SchedulesDue, TickOutcome, TickPublish,
+    read_tick,
 };
 use crate::error::StoreError;
 use crate::schedules::ScheduleDefinition;
@@ -18,9 +19,6 @@ use crate::table::{NamespacedName, TableRevision};
 static SCHEDULE_SET: LazyScript = script!("schedule_set");
 static SCHEDULE_DUE: LazyScript = script!("schedule_due");
 static SCHEDULE_PUBLISH: LazyScript = script!("schedule_publish");
-
-/// Maximum number of schedules that one call returns. Publishing the jobs of so many blocks Redis for some milliseconds.
-pub const SCHEDULES_DUE_MAX: u64 = 128;
 
 /// A call publishes jobs with payloads of at most about so many bytes, unless there is one only.
 const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
