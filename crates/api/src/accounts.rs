@@ -143,7 +143,7 @@ impl Accounts {
     /// Checks that a request comes from an admin.
     ///
     /// # Errors
-    /// It comes from somebody else.
+    /// The request has no credentials of an admin, or too many logins wait.
     pub(crate) async fn admit_admin(
         &self,
         headers: &HeaderMap,

@@ -19,7 +19,7 @@ fn worker() -> &'static str {
 /// Answers one request with the beginning of an answer.
 async fn answer_in_part(listener: TcpListener) {
     let (mut connection, _) = listener.accept().await.expect("a connection");
-    // The whole request, which comes in two parts: bytes that nobody has read would make the close a reset.
+    // The request comes in two parts. A close resets the connection if bytes are unread, so both are read.
     let mut request = Vec::new();
     while !request.ends_with(b"}") {
         let read = connection.read_buf(&mut request).await;

@@ -1,4 +1,4 @@
-//! Reading the sizes of queues, and what it costs.
+//! Reading the sizes of queues, and its cost.
 
 use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
@@ -64,7 +64,7 @@ impl ServerUse {
     }
 }
 
-/// Gives a server a real-time priority, so that the times of its calls do not contain those of other processes. Returns whether
+/// Gives a server a real-time priority, so that no other process runs during its calls. Returns whether
 /// that is permitted here.
 fn prioritize(pid: u32) -> bool {
     let chrt = Command::new("chrt")
@@ -73,7 +73,7 @@ fn prioritize(pid: u32) -> bool {
     chrt.is_ok_and(|it| it.success())
 }
 
-/// `TIDEGATE_SCRAPED_QUEUES` sets the number of queues. The figures are those of docs/benchmarks.md.
+/// `TIDEGATE_SCRAPED_QUEUES` sets the number of queues. docs/benchmarks.md has its figures.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_queues_are_read_in_short_calls() {
     let wanted = std::env::var("TIDEGATE_SCRAPED_QUEUES").ok();

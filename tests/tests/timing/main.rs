@@ -1,4 +1,4 @@
-//! How late jobs are, also behind late messages, how fast consumers are woken, and what a waiting consumer costs.
+//! How late jobs are, also behind late messages, how fast consumers are woken, and the cost of a waiting consumer.
 //!
 //! The figures are printed; the bounds that are asserted leave room for a busy machine. One test runs at a time, since
 //! other load would change the figures.

@@ -4,9 +4,11 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use serde::Serialize;
-use tidegate_core::v1::values::ContentType;
+use tidegate_core::v1::values::{ContentType, CursorText};
+use tidegate_daemon::ByteShare;
 
 use super::error::NativeError;
+use crate::http::unread;
 
 /// A page ends before it has more than this many bytes.
 const PAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -44,6 +46,25 @@ pub(super) fn page_of<T: Serialize>(
         page.push(item);
     }
     (page, false)
+}
+
+/// The same with the cursor of the next page, which `cursor_of` makes from the last item; `None` at the end of the
+/// list.
+pub(super) fn page_with_cursor<T: Serialize>(
+    items: impl Iterator<Item = T>,
+    limit: usize,
+    cursor_of: impl FnOnce(&T) -> String,
+) -> Result<(Vec<T>, Option<CursorText>), NativeError> {
+    let (items, has_more) = page_of(items, limit);
+    let last = items.last().filter(|_| has_more);
+    let next = last.map(|last| cursor_of(last).try_into()).transpose();
+    let next = next.map_err(|_| NativeError::internal())?;
+    Ok((items, next))
+}
+
+/// An answer with a page of a list. `share` is the memory that making the page has taken.
+pub(super) fn page_answer(page: &impl Serialize, share: ByteShare) -> Response<Body> {
+    unread::with_share(json_answer(StatusCode::OK, page), share)
 }
 
 /// An answer whose body is a payload or a result.

@@ -8,7 +8,7 @@ use tidegate_core::v1::job::{ActAnswer, ActBody, JobFilter, JobListPage};
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::values::CursorText;
 
-use super::answer::json_answer;
+use super::answer::{json_answer, page_answer};
 use super::error::NativeError;
 use super::job_details::listed_details;
 use super::native_request::NativeRequest;
@@ -32,10 +32,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         items: items.collect(),
         next: write_cursor(page.next.as_ref())?,
     };
-    Ok(unread::with_share(
-        json_answer(StatusCode::OK, &answer),
-        share,
-    ))
+    Ok(page_answer(&answer, share))
 }
 
 pub(super) async fn act(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -9,7 +9,7 @@ use tidegate_core::v1::queue::{LanesListPage, ListQuery, QueueLanes, SetLanesBod
 use tidegate_core::{LaneCounts, QueueKey};
 use tidegate_engine::EngineError;
 
-use super::answer::{json_answer, page_of};
+use super::answer::{json_answer, page_answer, page_with_cursor};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::unread;
@@ -28,17 +28,11 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     rows.sort();
     let rows = rows.into_iter();
     let rows = rows.map(|(queue, row)| queue_lanes(queue.clone(), row.counts));
-    let (items, has_more) = page_of(rows, usize::from(query.limit.get()));
-    let last = items.last().filter(|_| has_more);
-    let next = last.map(|last| format!("{}/{}", last.namespace, last.queue).try_into());
-    let answer = LanesListPage {
-        next: next.transpose().map_err(|_| NativeError::internal())?,
-        items,
-    };
-    Ok(unread::with_share(
-        json_answer(StatusCode::OK, &answer),
-        share,
-    ))
+    let limit = usize::from(query.limit.get());
+    let (items, next) = page_with_cursor(rows, limit, |last| {
+        format!("{}/{}", last.namespace, last.queue)
+    })?;
+    Ok(page_answer(&LanesListPage { items, next }, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -11,7 +11,7 @@ use tidegate_core::v1::queue::{ListQuery, PolicyChange, PolicyListPage, QueuePol
 use tidegate_engine::{PolicyChangeError, VersionMismatch};
 use tidegate_store::{Damaged, TableRevision, TableSetOutcome};
 
-use super::answer::{json_answer, page_of};
+use super::answer::{json_answer, page_answer, page_with_cursor};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::etag::{self, NotAnETag, if_match};
@@ -32,17 +32,10 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         unreadable: row.value.as_ref().err().map(|damaged| damaged.text.clone()),
         policy: row.value.unwrap_or_default(),
     });
-    let (items, has_more) = page_of(stored, limit);
-    let last = items.last().filter(|_| has_more);
-    let next = last.map(|last| format!("{}/{}", last.namespace, last.queue).try_into());
-    let answer = PolicyListPage {
-        next: next.transpose().map_err(|_| NativeError::internal())?,
-        items,
-    };
-    Ok(unread::with_share(
-        json_answer(StatusCode::OK, &answer),
-        share,
-    ))
+    let (items, next) = page_with_cursor(stored, limit, |last| {
+        format!("{}/{}", last.namespace, last.queue)
+    })?;
+    Ok(page_answer(&PolicyListPage { items, next }, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -14,7 +14,7 @@ use tidegate_core::{JobsByState, QueueKey};
 use tidegate_engine::{DeleteQueueOutcome, Pool, QueueCursor};
 use tidegate_store::DueTimes;
 
-use super::answer::json_answer;
+use super::answer::{json_answer, page_answer};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::unread;
@@ -46,10 +46,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         items: views.collect(),
         next: next.transpose().map_err(|_| NativeError::internal())?,
     };
-    Ok(unread::with_share(
-        json_answer(StatusCode::OK, &answer),
-        share,
-    ))
+    Ok(page_answer(&answer, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

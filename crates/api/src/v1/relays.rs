@@ -11,7 +11,7 @@ use tidegate_core::v1::relay::{
 use tidegate_engine::ChangeAttempts;
 use tidegate_store::{NamespacedName, Row, StoredRelayReport, TableRevision, TableSetOutcome};
 
-use super::answer::{json_answer, page_of, set_status};
+use super::answer::{json_answer, page_answer, page_of, set_status};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::table_change::condition;
@@ -54,10 +54,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         next: next.transpose().map_err(|_| NativeError::internal())?,
         items,
     };
-    Ok(unread::with_share(
-        json_answer(StatusCode::OK, &answer),
-        share,
-    ))
+    Ok(page_answer(&answer, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -17,7 +17,7 @@ use tidegate_store::{
     TableSetOutcome, schedule_job_key,
 };
 
-use super::answer::{json_answer, set_status};
+use super::answer::{json_answer, page_answer, set_status};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::new_job;
@@ -41,8 +41,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let stored = page.schedules.into_iter();
     let readable = stored.filter_map(|(key, row)| ReadSchedule::of(key, &row).ok());
     let items = with_next_runs(schedules, readable.collect()).await?;
-    let answer = json_answer(StatusCode::OK, &ScheduleListPage { items, next });
-    Ok(unread::with_share(answer, share))
+    Ok(page_answer(&ScheduleListPage { items, next }, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -1,7 +1,7 @@
 //! `GET /v1/NAMESPACE/workers`: which workers there are, and which jobs they hold.
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::Response;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use tidegate_core::v1::problem::InvalidRequest;
@@ -10,7 +10,7 @@ use tidegate_core::v1::values::{CursorText, Timestamp, WorkerNameText};
 use tidegate_core::v1::workers::{WorkerJob, WorkerListPage, WorkerView};
 use tidegate_engine::{ListedLease, ListedWorker};
 
-use super::answer::json_answer;
+use super::answer::page_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use crate::http::unread;
@@ -31,8 +31,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let next = page.next.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name));
     let next = next.map(CursorText::try_from).transpose();
     let next = next.map_err(|_| NativeError::internal())?;
-    let answer = json_answer(StatusCode::OK, &WorkerListPage { items, next });
-    Ok(unread::with_share(answer, share))
+    Ok(page_answer(&WorkerListPage { items, next }, share))
 }
 
 /// The name after which a page begins. Names may have characters that a cursor cannot have.

@@ -29,9 +29,9 @@ impl<T> Default for KeptRead<T> {
 }
 
 impl<T: Clone + Send + 'static> KeptRead<T> {
-    /// The value of the last read while it is valid, else that of `read`, which also returns for how long it is valid. A
-    /// read that has begun ends although its request ends with its client, so clients that leave cause no more reads.
-    /// `None` if the runtime ends before.
+    /// The value of the last read while it is valid, else the value that `read` returns with the time for which it is
+    /// valid. A read that has begun ends although its request ends with its client, so clients that leave cause no more
+    /// reads. `None` if the runtime ends before.
     pub(crate) async fn get(
         &self,
         read: impl Future<Output = (T, Duration)> + Send + 'static,

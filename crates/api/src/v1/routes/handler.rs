@@ -75,7 +75,8 @@ macro_rules! answered {
     };
 }
 
-/// A handler that is boxed with the time limit of requests: its path, or what it does with the request.
+/// A handler that is boxed with the time limit of requests: the path of a function, or a block that handles the
+/// request.
 macro_rules! within_limit {
     (|$request:ident| $handling:expr) => {
         $crate::v1::routes::handler::answered!(|incoming| {
