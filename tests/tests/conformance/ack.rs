@@ -26,7 +26,7 @@ async fn a_job_in_any_state_is_deleted() {
         > PUT /api/$ns/$q
         < 201 {"job_id":"$id:c","msg":"published"}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$c","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$c","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > DELETE /api/$ns/$q/job/$c
         < 204
         > GET /api/$ns/$q/job/$c
@@ -35,7 +35,7 @@ async fn a_job_in_any_state_is_deleted() {
         > PUT /api/$ns/$q
         < 201 {"job_id":"$id:d","msg":"published"}
         > GET /api/$ns/$q?ttr=0
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$d","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$d","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > GET /api/$ns/$q/deadletter
         ~ 3s
         < 200 {"deadletter_head":"$d","deadletter_size":1,"namespace":"$ns","queue":"$q"}
@@ -95,7 +95,7 @@ async fn a_job_of_another_queue_is_left_alone() {
         > DELETE /api/$ns/other/job/$a
         < 204
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -109,7 +109,7 @@ async fn a_late_ack_counts_and_cancels_the_redelivery() {
         > PUT /api/$ns/$q?tries=2
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q?ttr=0
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":$ttl:86400}
         > GET /api/$ns/$q/size
         ~ 3s
         < 200 {"namespace":"$ns","queue":"$q","size":1}

@@ -243,7 +243,7 @@ async fn a_namespace_may_have_several_tokens() {
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q
         + X-Token: $two
-        < 200 {"attributes":null,"data":"eA==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"eA==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;

@@ -13,11 +13,11 @@ async fn attributes_travel_with_the_job_under_a_versioned_id() {
         | hello
         < 201 {"job_id":"$id1:a","msg":"published"}
         > GET /api/$ns/$q/peek
-        < 200 {"attributes":{"a":"1","colour":"blue"},"data":"aGVsbG8=","elapsed_ms":$int:0-5000,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":86400}
+        < 200 {"attributes":{"a":"1","colour":"blue"},"data":"aGVsbG8=","elapsed_ms":$int:0-5000,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":$ttl:86400}
         > GET /api/$ns/$q/job/$a
-        < 200 {"attributes":{"a":"1","colour":"blue"},"data":"aGVsbG8=","elapsed_ms":$int:0-5000,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":{"a":"1","colour":"blue"},"data":"aGVsbG8=","elapsed_ms":$int:0-5000,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > GET /api/$ns/$q
-        < 200 {"attributes":{"a":"1","colour":"blue"},"data":"aGVsbG8=","elapsed_ms":$int:0-5000,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":{"a":"1","colour":"blue"},"data":"aGVsbG8=","elapsed_ms":$int:0-5000,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > DELETE /api/$ns/$q/job/$a
         < 204
         > GET /api/$ns/$q/job/$a
@@ -36,14 +36,14 @@ async fn a_versioned_id_stays_versioned_through_the_dead_letter_and_back() {
         + Job-Attr-Colour: blue
         < 201 {"job_id":"$id1:a","msg":"published"}
         > GET /api/$ns/$q?ttr=0
-        < 200 {"attributes":{"colour":"blue"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":{"colour":"blue"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > GET /api/$ns/$q/deadletter
         ~ 3s
         < 200 {"deadletter_head":"$a","deadletter_size":1,"namespace":"$ns","queue":"$q"}
         > PUT /api/$ns/$q/deadletter
         < 200 {"count":1,"msg":"respawned"}
         > GET /api/$ns/$q
-        < 200 {"attributes":{"colour":"blue"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":{"colour":"blue"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > PUT /api/$ns/$q/job/$a
         < 201 {"job_id":"$id:b","msg":"published"}
         > GET /api/$ns/$q/job/$a
@@ -66,7 +66,7 @@ async fn only_yes_in_any_case_enables_attributes() {
                 + Job-Attr-x: y
                 < 201 {"job_id":"$id1:a","msg":"published"}
                 > GET /api/$ns/$q
-                < 200 {"attributes":{"x":"y"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+                < 200 {"attributes":{"x":"y"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
                 "#,
             )
             .await;
@@ -81,7 +81,7 @@ async fn only_yes_in_any_case_enables_attributes() {
                 + Job-Attr-x: y
                 < 201 {"job_id":"$id:a","msg":"published"}
                 > GET /api/$ns/$q
-                < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+                < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
                 "#,
             )
             .await;
@@ -96,7 +96,7 @@ async fn a_versioned_id_needs_no_attributes() {
         + Enable-Job-Version: YES
         < 201 {"job_id":"$id1:a","msg":"published"}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -117,7 +117,7 @@ async fn keys_are_lower_case_and_cut_at_32_bytes_values_at_128() {
             + job-attr-x-Y: 1
             < 201 {{"job_id":"$id1:a","msg":"published"}}
             > GET /api/$ns/$q
-            < 200 {{"attributes":{{"$key_32":"$value_128","x-y":"1"}},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}}
+            < 200 {{"attributes":{{"$key_32":"$value_128","x-y":"1"}},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}}
             "#
         ))
         .await;
@@ -136,7 +136,7 @@ async fn the_first_of_repeated_keys_counts_and_empty_values_are_skipped() {
         + Job-Attribute: no
         < 201 {"job_id":"$id1:a","msg":"published"}
         > GET /api/$ns/$q
-        < 200 {"attributes":{"":"nameless","x":"first"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":{"":"nameless","x":"first"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -152,7 +152,7 @@ async fn values_are_escaped_in_json() {
         + Job-Attr-x: <a href="b">&'\é</a>
         < 201 {"job_id":"$id1:a","msg":"published"}
         > GET /api/$ns/$q
-        < 200 {"attributes":{"x":"\u003ca href=\"b\"\u003e\u0026'\\é\u003c/a\u003e"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":{"x":"\u003ca href=\"b\"\u003e\u0026'\\é\u003c/a\u003e"},"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -197,7 +197,7 @@ async fn all_jobs_of_a_bulk_get_the_attributes() {
         | [1,2]
         < 201 {"job_ids":["$id1:a","$id1:b"],"msg":"published"}
         > GET /api/$ns/$q?count=2
-        < 200 [{"attributes":{"colour":"blue"},"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400},{"attributes":{"colour":"blue"},"data":"Mg==","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}]
+        < 200 [{"attributes":{"colour":"blue"},"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400},{"attributes":{"colour":"blue"},"data":"Mg==","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}]
         # the body is checked before the number of attributes
         > PUT /api/$ns/$q/bulk
         + Enable-Job-Version: YES

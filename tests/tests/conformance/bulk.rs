@@ -157,7 +157,7 @@ async fn parameters_are_those_of_a_single_job_and_checked_before_the_body() {
         | [1,2]
         < 201 {"job_ids":["$id:a","$id:b"],"msg":"published"}
         > GET /api/$ns/$q?count=2
-        < 200 [{"attributes":null,"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":2,"ttl":10},{"attributes":null,"data":"Mg==","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":2,"ttl":10}]
+        < 200 [{"attributes":null,"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":2,"ttl":$ttl:10},{"attributes":null,"data":"Mg==","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":2,"ttl":$ttl:10}]
         "#,
     )
     .await;

@@ -17,7 +17,7 @@ async fn a_job_without_tries_left_is_dead_and_can_be_respawned() {
         | hello
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q?ttr=1
-        < 200 {"attributes":null,"data":"aGVsbG8=","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":60}
+        < 200 {"attributes":null,"data":"aGVsbG8=","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:60}
         > GET /api/$ns/$q/deadletter
         ! a lease is never shorter than asked
         < 200 {"deadletter_head":"","deadletter_size":0,"namespace":"$ns","queue":"$q"}
@@ -37,7 +37,7 @@ async fn a_job_without_tries_left_is_dead_and_can_be_respawned() {
         > GET /api/$ns/$q/deadletter
         < 200 {"deadletter_head":"","deadletter_size":0,"namespace":"$ns","queue":"$q"}
         > GET /api/$ns/$q?ttr=0
-        < 200 {"attributes":null,"data":"aGVsbG8=","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"aGVsbG8=","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
 
         > GET /api/$ns/$q/deadletter/size
         ~ 3s

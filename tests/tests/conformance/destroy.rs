@@ -58,7 +58,7 @@ async fn an_unknown_queue_can_be_destroyed_and_a_destroyed_one_used() {
         > PUT /api/$ns/$q
         < 201 {"job_id":"$id:b","msg":"published"}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;

@@ -15,7 +15,7 @@ async fn bodies_of_gets_and_deletes_are_ignored() {
         > GET /api/$ns/$q/peek
         + Content-Type: application/x-www-form-urlencoded
         | hello
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -35,10 +35,10 @@ async fn bodies_of_gets_and_deletes_do_not_get_into_the_next_request() {
                 < 201 {"job_id":"$id:a","msg":"published"}
                 > GET /api/$ns/$q?timeout=1
                 | $body
-                < 200 {"attributes":null,"data":"UFVUIC9hcGkveC95IEhUVFAvMS4x","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+                < 200 {"attributes":null,"data":"UFVUIC9hcGkveC95IEhUVFAvMS4x","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
                 > GET /api/$ns/$q/job/$a
                 | $body
-                < 200 {"attributes":null,"data":"UFVUIC9hcGkveC95IEhUVFAvMS4x","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+                < 200 {"attributes":null,"data":"UFVUIC9hcGkveC95IEhUVFAvMS4x","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
                 > DELETE /api/$ns/$q/job/$a
                 | $body
                 < 204

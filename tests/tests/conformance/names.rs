@@ -35,7 +35,7 @@ async fn a_name_has_at_most_255_bytes() {
             > PUT /api/$ns/$q
             < 201 {"job_id":"$id:a","msg":"published"}
             > GET /api/$ns/$q
-            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
             "#,
         )
         .await;
@@ -71,7 +71,7 @@ async fn consume_does_not_limit_the_length_of_names() {
             > PUT /api/$ns/$q
             < 201 {"job_id":"$id:a","msg":"published"}
             > GET /api/$ns/$long_q,$q
-            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
             "#,
         )
         .await;
@@ -135,7 +135,7 @@ async fn dashes_and_underscores_are_valid_elsewhere() {
                 > PUT /api/$ns/$q
                 < 201 {"job_id":"$id:a","msg":"published"}
                 > GET /api/$ns/$q
-                < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+                < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
                 "#,
             )
             .await;
@@ -170,9 +170,9 @@ async fn words_of_the_routes_are_valid_names() {
                 > GET /api/$ns/$q/size
                 < 200 {"namespace":"$ns","queue":"$q","size":1}
                 > GET /api/$ns/$q/peek
-                < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":86400}
+                < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":$ttl:86400}
                 > GET /api/$ns/$q
-                < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+                < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
                 "#,
             )
             .await;

@@ -15,15 +15,15 @@ async fn the_head_of_the_queue_is_shown_and_stays() {
         | second
         < 201 {"job_id":"$id:b","msg":"published"}
         > GET /api/$ns/$q/peek
-        < 200 {"attributes":null,"data":"Zmlyc3Q=","elapsed_ms":$int:0-5000,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":3,"ttl":50}
+        < 200 {"attributes":null,"data":"Zmlyc3Q=","elapsed_ms":$int:0-5000,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":3,"ttl":$ttl:50}
         > GET /api/$ns/$q/peek
-        < 200 {"attributes":null,"data":"Zmlyc3Q=","elapsed_ms":$int:0-5000,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":3,"ttl":50}
+        < 200 {"attributes":null,"data":"Zmlyc3Q=","elapsed_ms":$int:0-5000,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":3,"ttl":$ttl:50}
         > GET /api/$ns/$q/size
         < 200 {"namespace":"$ns","queue":"$q","size":2}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"Zmlyc3Q=","elapsed_ms":$int:0-5000,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":2,"ttl":50}
+        < 200 {"attributes":null,"data":"Zmlyc3Q=","elapsed_ms":$int:0-5000,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":2,"ttl":$ttl:50}
         > GET /api/$ns/$q/peek
-        < 200 {"attributes":null,"data":"c2Vjb25k","elapsed_ms":$int:0-5000,"job_id":"$b","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":86400}
+        < 200 {"attributes":null,"data":"c2Vjb25k","elapsed_ms":$int:0-5000,"job_id":"$b","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -42,7 +42,7 @@ async fn a_deleted_head_is_skipped() {
         < 204
         > GET /api/$ns/$q/peek
         ! a deleted job is not shown, but the one behind it
-        < 200 {"attributes":null,"data":"Mw==","elapsed_ms":$int,"job_id":"$c","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":86400}
+        < 200 {"attributes":null,"data":"Mw==","elapsed_ms":$int,"job_id":"$c","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":$ttl:86400}
         > DELETE /api/$ns/$q/job/$c
         < 204
         > GET /api/$ns/$q/peek
@@ -82,7 +82,7 @@ async fn delayed_and_leased_jobs_are_not_at_the_head() {
         > PUT /api/$ns/$q
         < 201 {"job_id":"$id:b","msg":"published"}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > GET /api/$ns/$q/peek
         < 404 {"error":"the queue is empty"}
         "#,
@@ -99,7 +99,7 @@ async fn a_job_is_shown_in_every_state_without_its_tries() {
         | a
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q/job/$a
-        < 200 {"attributes":null,"data":"YQ==","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":700}
+        < 200 {"attributes":null,"data":"YQ==","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:700}
         # ready
         > PUT /api/$ns/$q?ttl=0
         | b
@@ -116,7 +116,7 @@ async fn a_job_is_shown_in_every_state_without_its_tries() {
         | c
         < 201 {"job_id":"$id:c","msg":"published"}
         > GET /api/$ns/$q?ttr=0
-        < 200 {"attributes":null,"data":"Yw==","elapsed_ms":$int,"job_id":"$c","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":50}
+        < 200 {"attributes":null,"data":"Yw==","elapsed_ms":$int,"job_id":"$c","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:50}
         > GET /api/$ns/$q/job/$c
         ~ 3s
         < 200 {"attributes":null,"data":"Yw==","elapsed_ms":$int,"job_id":"$c","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":0}

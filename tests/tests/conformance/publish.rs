@@ -11,7 +11,7 @@ async fn a_job_is_published_and_delivered_byte_for_byte() {
         < 201 {"job_id":"$id:a","msg":"published"}
 
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"aGVsbG8=","elapsed_ms":$int:0-5000,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"aGVsbG8=","elapsed_ms":$int:0-5000,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
 
         # an empty body is a job too
         > PUT /api/$ns/$q?ttl=0&tries=65535
@@ -54,7 +54,7 @@ async fn the_content_type_and_encoding_of_a_request_are_ignored() {
         | a=1&delay=5
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"YT0xJmRlbGF5PTU=","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"YT0xJmRlbGF5PTU=","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -106,12 +106,12 @@ async fn the_ends_of_every_range_are_accepted() {
         > PUT /api/$ns/$q?ttl=4294967295
         < 201 {"job_id":"$id:d","msg":"published"}
         > GET /api/$ns/$q/job/$d
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$d","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":4294967295}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$d","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:4294967295}
         # leading zeros are allowed
         > PUT /api/$ns/$q?delay=000&ttl=010&tries=0002
         < 201 {"job_id":"$id:e","msg":"published"}
         > GET /api/$ns/$q/job/$e
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$e","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":10}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$e","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:10}
         "#,
     )
     .await;
@@ -197,7 +197,7 @@ async fn a_job_id_can_be_the_name_of_a_queue() {
         | reply
         < 201 {"job_id":"$id:b","msg":"published"}
         > GET /api/$ns/$a
-        < 200 {"attributes":null,"data":"cmVwbHk=","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$a","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"cmVwbHk=","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$a","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -230,9 +230,9 @@ async fn data_is_base_64_with_plus_slash_and_padding() {
         | >>>???>
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q/peek?count=x&ttr=x
-        < 200 {"attributes":null,"data":"Pj4+Pz8/Pg==","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":86400}
+        < 200 {"attributes":null,"data":"Pj4+Pz8/Pg==","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":$ttl:86400}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"Pj4+Pz8/Pg==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"Pj4+Pz8/Pg==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;

@@ -11,7 +11,7 @@ async fn the_first_of_repeated_parameters_counts() {
         > PUT /api/$ns/$q?delay=0&delay=x
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q?count=2&count=1
-        < 200 [{"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}]
+        < 200 [{"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}]
         > PUT /api/$ns/$q?delay=&delay=0
         < 400 {"error":"invalid delay"}
         "#,
@@ -26,7 +26,7 @@ async fn names_are_case_sensitive_and_unknown_ones_ignored() {
         > PUT /api/$ns/$q?DELAY=x&Ttl=x&tries_=x&anything=%00&=x&
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q?TTR=x&Timeout=x&Count=x
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -41,7 +41,7 @@ async fn names_and_values_are_percent_decoded() {
         > PUT /api/$ns/$q?tr%69es=%32&ttl=%31%30
         < 201 {"job_id":"$id:a","msg":"published"}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":10}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":$ttl:10}
         "#,
     )
     .await;
@@ -65,7 +65,7 @@ async fn a_parameter_with_broken_percent_encoding_is_dropped() {
         > GET /api/$ns/$q/size
         < 200 {"namespace":"$ns","queue":"$q","size":3}
         > GET /api/$ns/$q?count=%zz&timeout=%&ttr=%4
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;

@@ -17,7 +17,7 @@ async fn the_new_job_replaces_the_old_one_under_a_new_id() {
         < 404 {"error":"job not found"}
         # nothing is inherited, and the new job is ready at once
         > GET /api/$ns/$q?timeout=3
-        < 200 {"attributes":null,"data":"bmV3","elapsed_ms":$int,"job_id":"$new","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"bmV3","elapsed_ms":$int,"job_id":"$new","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > GET /api/$ns/$q
         < 404 {"msg":"no job available"}
         "#,
@@ -42,7 +42,7 @@ async fn a_job_in_any_state_can_be_replaced() {
             > PUT /api/$ns/$q
             < 201 {"job_id":"$id:c","msg":"published"}
             > GET /api/$ns/$q
-            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$c","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$c","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
             > PUT /api/$ns/$q/job/$c?delay=600
             < 201 {"job_id":"$id:d","msg":"published"}
             > GET /api/$ns/$q/job/$c
@@ -51,7 +51,7 @@ async fn a_job_in_any_state_can_be_replaced() {
             > PUT /api/$ns/$q
             < 201 {"job_id":"$id:e","msg":"published"}
             > GET /api/$ns/$q?ttr=0
-            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$e","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$e","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
             > GET /api/$ns/$q/deadletter
             ~ 3s
             < 200 {"deadletter_head":"$e","deadletter_size":1,"namespace":"$ns","queue":"$q"}
@@ -102,7 +102,7 @@ async fn a_job_of_another_queue_is_left_alone() {
         > GET /api/$ns/$q/size
         < 200 {"namespace":"$ns","queue":"$q","size":1}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         "#,
     )
     .await;
@@ -139,7 +139,7 @@ async fn a_refused_job_leaves_the_old_one_in_place() {
             r#"
             > GET /api/$ns/$q
             ! everything is checked before the old job is deleted
-            < 200 {"attributes":null,"data":"b2xk","elapsed_ms":$int,"job_id":"$old","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+            < 200 {"attributes":null,"data":"b2xk","elapsed_ms":$int,"job_id":"$old","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
             "#,
         )
         .await;

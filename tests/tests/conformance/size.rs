@@ -59,7 +59,7 @@ async fn only_ready_jobs_are_counted() {
         > GET /api/$ns/$q/size
         < 200 {"namespace":"$ns","queue":"$q","size":3}
         > GET /api/$ns/$q
-        < 200 {"attributes":null,"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        < 200 {"attributes":null,"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":$ttl:86400}
         > GET /api/$ns/$q/size
         < 200 {"namespace":"$ns","queue":"$q","size":2}
         > DELETE /api/$ns/$q/job/$c

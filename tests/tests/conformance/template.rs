@@ -8,6 +8,7 @@
 //! | `$token:name` | a generated token: 26 digits or capital letters, from now on known as `$name` |
 //! | `$int` | any number |
 //! | `$int:0-50` | a number in this range |
+//! | `$ttl:60` | a time to live of 60 seconds, or of up to ten fewer: a slow machine answers later |
 //!
 //! Everything else must be there byte for byte.
 
@@ -17,6 +18,8 @@ pub(crate) type Values = HashMap<String, String>;
 
 const CROCKFORD: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID_CHARACTERS: usize = 26;
+/// The most seconds between a publish and the answer that has the job's time to live.
+const AGE_MAX_S: u64 = 10;
 
 /// Replaces the variables in the text of a request by their values.
 pub(crate) fn fill(text: &str, values: &Values) -> String {
@@ -48,7 +51,9 @@ pub(crate) fn compare(expected: &str, found: &str, values: &mut Values) -> Resul
         };
         let (kind, after) = name(place);
         let (argument, after) = match after.strip_prefix(':') {
-            Some(after) if matches!(kind, "id" | "id1" | "token" | "int") => argument(after),
+            Some(after) if matches!(kind, "id" | "id1" | "token" | "int" | "ttl") => {
+                argument(after)
+            }
             _ => ("", after),
         };
         found_rest = take(kind, argument, found_rest, values)?;
@@ -70,6 +75,11 @@ fn take<'a>(
 ) -> Result<&'a str, String> {
     match kind {
         "int" => take_number(argument, found),
+        "ttl" => {
+            let full: u64 = argument.parse().unwrap();
+            let range = format!("{}-{full}", full.saturating_sub(AGE_MAX_S));
+            take_number(&range, found)
+        }
         "id" if !argument.is_empty() => take_ulid(0, argument, found, values),
         "token" if !argument.is_empty() => take_text(is_token, 26, argument, found, values),
         "id1" if found.starts_with('1') => take_ulid(1, argument, found, values),
