@@ -8,6 +8,11 @@ use tokio::task::JoinHandle;
 use crate::session::{session, session_alone};
 use crate::target::better;
 
+/// Seconds of a wait that ends because of an event. Its whole duration would show that the event did not end it.
+const LONG_S: u64 = 60;
+/// Less than [`LONG_S`], and far more than a slow machine takes.
+const WOKEN_WITHIN: Duration = Duration::from_secs(30);
+
 /// A consumer that waits on a separate connection; returns its job and how long it waited.
 fn waiting(queue: &QueueClient, timeout_s: u64) -> JoinHandle<(Option<ReceivedJob>, Duration)> {
     let consume = queue
@@ -41,7 +46,7 @@ async fn a_wait_without_a_job_ends_at_its_timeout() {
             "came back early: {waited:?}"
         );
         assert!(
-            waited < Duration::from_millis(2500),
+            waited < Duration::from_secs(11),
             "came back late: {waited:?}"
         );
     }
@@ -51,11 +56,11 @@ async fn a_wait_without_a_job_ends_at_its_timeout() {
 async fn a_wait_ends_when_a_job_is_published() {
     let session = session().await;
     let queue = session.queue("published");
-    let consumer = waiting(&queue, 10);
+    let consumer = waiting(&queue, LONG_S);
     let id = queue.publish("x").delay_s(1).id().await;
     let (job, waited) = consumer.await.unwrap();
     assert_eq!(job.unwrap().id, id);
-    assert!(waited < Duration::from_secs(4), "{waited:?}");
+    assert!(waited < WOKEN_WITHIN, "{waited:?}");
 }
 
 #[tokio::test]
@@ -64,9 +69,9 @@ async fn a_wait_for_several_jobs_ends_with_the_first() {
     let queue = session.queue("several");
     queue.publish("x").delay_s(1).id().await;
     let begin = Instant::now();
-    let jobs = queue.consume().timeout_s(10).count(5).jobs().await;
+    let jobs = queue.consume().timeout_s(LONG_S).count(5).jobs().await;
     assert_eq!(jobs.len(), 1);
-    assert!(begin.elapsed() < Duration::from_secs(4));
+    assert!(begin.elapsed() < WOKEN_WITHIN);
 }
 
 #[tokio::test]
@@ -77,11 +82,11 @@ async fn a_wait_on_several_queues_ends_with_a_job_of_any() {
     let begin = Instant::now();
     let job = queue
         .consume_from(&["a", "b", "c"])
-        .timeout_s(10)
+        .timeout_s(LONG_S)
         .job()
         .await;
     assert_eq!(job.unwrap().queue, "c");
-    assert!(begin.elapsed() < Duration::from_secs(4));
+    assert!(begin.elapsed() < WOKEN_WITHIN);
 }
 
 #[tokio::test]
@@ -102,9 +107,9 @@ async fn a_wait_ends_when_a_lease_expires() {
     let queue = session.queue("lease");
     queue.publish("x").tries(2).id().await;
     queue.consume().ttr_s(1).job().await.unwrap();
-    let (job, waited) = waiting(&queue, 10).await.unwrap();
+    let (job, waited) = waiting(&queue, LONG_S).await.unwrap();
     assert_eq!(job.unwrap().remain_tries, 0);
-    assert!(waited < Duration::from_secs(4), "{waited:?}");
+    assert!(waited < WOKEN_WITHIN, "{waited:?}");
 }
 
 #[tokio::test]
@@ -118,7 +123,7 @@ async fn a_wait_ends_when_a_dead_job_is_respawned() {
         size => Err(size),
     };
     eventually("the job is dead", Duration::from_secs(5), dead).await;
-    let consumer = waiting(&queue, 10);
+    let consumer = waiting(&queue, LONG_S);
     assert_eq!(queue.respawn(1, 0).await, 1);
     assert_eq!(consumer.await.unwrap().0.unwrap().id, id);
 }
@@ -213,13 +218,9 @@ async fn a_wait_on_several_queues_takes_a_job_of_one_only() {
             (&a, &id_a)
         };
         let begin = Instant::now();
-        let other = queue.consume().timeout_s(10).job().await.unwrap();
+        let other = queue.consume().timeout_s(LONG_S).job().await.unwrap();
         assert_eq!((&other.id, other.remain_tries), (id, 2), "round {round}");
-        assert!(
-            begin.elapsed() < Duration::from_secs(2),
-            "{:?}",
-            begin.elapsed()
-        );
+        assert!(begin.elapsed() < WOKEN_WITHIN, "{:?}", begin.elapsed());
         queue.ack(&other.id).await;
         queue.sibling(&taken.queue).ack(&taken.id).await;
     }

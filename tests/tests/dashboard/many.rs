@@ -84,8 +84,8 @@ async fn pages_of_many_queues_are_small() {
             "{queues} queues, the page {name}: {bytes} bytes, {took:.1?}, {cpu:.1?} of the processor"
         ));
         assert!(bytes < 200 * 1024, "{name}: {bytes}");
-        // The goal is 100 ms.
-        assert!(took < Duration::from_secs(1), "{name}: {took:?}");
+        // The goal is 100 ms. Other tests make a page wait for a processor, so its time is only printed.
+        assert!(cpu < Duration::from_secs(1), "{name}: {cpu:?}");
     }
     stack.finish().await;
 }

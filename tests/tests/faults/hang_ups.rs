@@ -8,7 +8,8 @@ use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually, print_figure, ra
 const ROUNDS: usize = 200;
 /// A hang-up this long before the publish is known to the server when the job comes.
 const KNOWN: Duration = Duration::from_millis(2);
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// Less than half of the time for which the next consumer waits.
+const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// Sends a consume with this body over a new connection.
 async fn wait(stack: &Stack, queue: &QueueClient, body: &[u8]) -> RawHttp {

@@ -7,7 +7,8 @@ use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually, print_figure};
 use crate::jobs::queues;
 
 const WAITERS: usize = 64;
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// Half of the API's own deadline.
+const AT_ONCE: Duration = Duration::from_secs(5);
 const HANDED_OVER_MAX: Duration = Duration::from_secs(8);
 /// The API's own deadline is 10 s.
 const STOP_MAX: Duration = Duration::from_secs(10);
