@@ -18,9 +18,6 @@ use step::{StepOutcome, StepReport};
 use suites::Suites;
 pub(crate) use suites::{GENERATED_REQUESTS, test_flag};
 
-/// The folder in the target folder in which code is checked: cargo lets one process at a time use a folder.
-const CHECKS: &str = "checks";
-
 /// The flags of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct TestOptions {
@@ -56,24 +53,26 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
         (false, _) => Err("the build failed"),
         (_, false) => Err("no Redis is available"),
     };
-    thread::scope(|scope| {
-        let beside = scope.spawn(|| match options.quick {
-            true => vec![("lints", lint(workspace))],
-            false => vec![
-                ("model", suites.map(Suites::test_model)),
-                ("lints", lint(workspace)),
-                ("documentation", Ok(document(workspace))),
-            ],
+    if options.quick {
+        report.step("tests", || test(suites, Suites::test_quickly));
+        report.ended("lints", &lint(workspace));
+    } else {
+        thread::scope(|scope| {
+            let beside = scope.spawn(|| {
+                let model = suites.map(Suites::test_model);
+                let lints = lint(workspace);
+                let documentation = Ok(document(workspace));
+                [
+                    ("model", model),
+                    ("lints", lints),
+                    ("documentation", documentation),
+                ]
+            });
+            report.step("tests", || test(suites, Suites::test_all));
+            for (name, ended) in beside.join().expect("the thread does not panic") {
+                report.ended(name, &ended);
+            }
         });
-        report.step("tests", || match options.quick {
-            true => test(suites, Suites::test_quickly),
-            false => test(suites, Suites::test_all),
-        });
-        for (name, ended) in beside.join().expect("the thread does not panic") {
-            report.ended(name, &ended);
-        }
-    });
-    if !options.quick {
         report.step("times", || test(suites, Suites::test_times));
     }
     report.print();
@@ -106,9 +105,6 @@ fn lint(workspace: &Workspace) -> Result<EndedCall, &'static str> {
         "--all-targets",
         "--locked",
     ]);
-    clippy
-        .arg("--target-dir")
-        .arg(workspace.target().join(CHECKS));
     clippy.args(["--", "-D", "warnings"]);
     Ok(EndedCall::of(clippy))
 }
@@ -127,7 +123,6 @@ fn document(workspace: &Workspace) -> EndedCall {
     ]);
     // With examples the dependencies have the features of the lints, which have compiled them.
     doc.args(["--lib", "--bins", "--examples"]);
-    doc.arg("--target-dir").arg(workspace.target().join(CHECKS));
     EndedCall::of(doc)
 }
 

@@ -1,7 +1,9 @@
 //! The suites of tests.
 //!
 //! Two run at a time, since most of them wait most of the time. The suite that only calculates runs beside them with
-//! the lowest priority, and the suite that judges times runs alone.
+//! the lowest priority, and lints and documentation follow it: by then the other calls of cargo have found that
+//! everything is built, and have left the target folder, which one call uses at a time. The suite that judges times runs
+//! alone.
 
 use std::num::NonZero;
 use std::process::Command;
@@ -13,16 +15,14 @@ use crate::workspace::Workspace;
 
 /// The variable of Rust's test harness for the number of tests that run at a time.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
-/// The suite of the fault runs.
-const FAULT_RUNS: &str = "seeds";
 /// The suite that needs Python and PyPI.
 pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
 /// A suite that only calculates.
 const MODEL: &str = "model";
 /// A suite that judges times.
 const TIMES: &str = "timing";
-/// Suites that wait for failovers, leases and brokers. The fault runs follow them; the others run beside them.
-const WAITING: [&str; 3] = ["links", "relay", "soak"];
+/// Suites that wait for browsers, failovers, leases, brokers and faults. The others run beside them.
+const WAITING: [&str; 5] = ["dashboard", "links", "relay", "seeds", "soak"];
 /// Tests of a quick check. It leaves out tests that kill processes, wait for failovers or run the fault harness.
 const QUICK: [&str; 5] = [
     "--lib",
@@ -53,7 +53,7 @@ impl Suites<'_> {
                 return false;
             }
         };
-        let others = [FAULT_RUNS, MODEL, TIMES].into_iter().chain(WAITING);
+        let others = [MODEL, TIMES].into_iter().chain(WAITING);
         let others: Vec<&str> = others.collect();
         let suites = suites.into_iter();
         let suites = suites.filter(|suite| !others.contains(&suite.as_str()));
@@ -64,20 +64,14 @@ impl Suites<'_> {
             let waiting = scope.spawn(|| self.test_waiting());
             let tested = self.test(&suites) & self.test(&["--doc"]);
             let waiting = waiting.join().expect("the thread does not panic");
-            let waiting = waiting.iter().map(EndedCall::print);
-            waiting.fold(tested, |all, passed| all & passed)
+            tested & waiting.print()
         })
     }
 
-    fn test_waiting(self) -> [EndedCall; 2] {
+    fn test_waiting(self) -> EndedCall {
         let mut waiting = self.command(self.workspace.cargo());
         waiting.args(WAITING.map(test_flag));
-        let mut fault_runs = self.command(self.workspace.cargo());
-        // Each run is a whole deployment under load, and waits for a part of its time: on two processors six runs take
-        // 142 s with three at a time, and 177 s with two.
-        fault_runs.env(TEST_THREADS, (processors() * 3 / 2).to_string());
-        fault_runs.arg(test_flag(FAULT_RUNS));
-        [EndedCall::of(waiting), EndedCall::of(fault_runs)]
+        EndedCall::of(waiting)
     }
 
     pub(super) fn test_model(self) -> EndedCall {
@@ -129,7 +123,7 @@ mod tests {
         let suites = Workspace::find().unwrap().test_targets().unwrap();
         let quick = QUICK.into_iter();
         let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
-        let named = [FAULT_RUNS, GENERATED_REQUESTS, MODEL, TIMES];
+        let named = [GENERATED_REQUESTS, MODEL, TIMES];
         for name in quick.chain(named).chain(WAITING) {
             assert!(
                 suites.iter().any(|suite| suite == name),
