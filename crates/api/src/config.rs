@@ -46,13 +46,13 @@ pub struct ApiConfig {
     /// Whether requests are accepted with any token or none. For development only.
     pub skip_token_checks: bool,
     /// How long to wait for Redis at the start before giving up.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub connect_patience: Duration,
     /// How long requests may take to finish once the listener has closed after a signal.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub drain_timeout: Duration,
     /// How long to continue serving after a signal, while `/readyz` answers 503.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub drain_delay: Duration,
     /// The file for the process id; empty = none.
     pub pid_file: PathBuf,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate::{Applied, CallError, Error};
-use tidegate_visible_text::escape;
+use tidegate_core::visible_text::escape;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandFailure {

@@ -8,7 +8,7 @@ use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tidegate::Error;
-use tidegate_visible_text::escape;
+use tidegate_core::visible_text::escape;
 use tokio::sync::oneshot;
 
 use crate::failure::CommandFailure;

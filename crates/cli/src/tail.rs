@@ -10,7 +10,7 @@ use tidegate::api::values::{CursorText, PageSize};
 use tidegate::{
     Client, CursorGuard, DurationMs, Error, JobDetails, JobFilter, JobId, JobState, QueueHandle,
 };
-use tidegate_visible_text::escape;
+use tidegate_core::visible_text::escape;
 
 use crate::arguments::filter::FilterArguments;
 use crate::arguments::interval::interval;

@@ -137,7 +137,7 @@ fn nanos(number: &str, unit_ms: u64) -> Result<u128, BadPart> {
     Ok(u128::from(whole) * unit + (fraction * unit).div_ceil(fraction_of))
 }
 
-/// For `#[serde(with = "tidegate_duration")]`: writes the text of a duration.
+/// For `#[serde(with = "tidegate_core::duration")]`: writes the text of a duration.
 ///
 /// # Errors
 /// The serializer fails.
@@ -145,7 +145,7 @@ pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S:
     serializer.serialize_str(&text(*duration))
 }
 
-/// For `#[serde(with = "tidegate_duration")]`: reads the text of a duration.
+/// For `#[serde(with = "tidegate_core::duration")]`: reads the text of a duration.
 ///
 /// # Errors
 /// It is no such text.

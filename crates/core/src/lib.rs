@@ -11,6 +11,7 @@ mod api_key;
 mod choices;
 pub mod codec;
 mod durability;
+pub mod duration;
 mod extension;
 pub mod hash_slot;
 mod job;
@@ -31,6 +32,7 @@ pub mod schedule;
 mod state;
 mod timer_slot;
 pub mod v1;
+pub mod visible_text;
 
 pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, Scope, Scopes};
 pub use choices::{IfExists, IfRunning};

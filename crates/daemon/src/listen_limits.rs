@@ -12,13 +12,13 @@ pub struct ListenLimits {
     /// answered 503, within a second each; the rest wait in the accept queue of the system.
     pub connections_max: usize,
     /// Time from the first byte of a request header to its last.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub header_timeout: Duration,
     /// Time from the opening of a connection, or the end of a request, to the next byte.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub idle_timeout: Duration,
     /// Time in which a client must read each MiB of its answer.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub write_timeout: Duration,
     /// Largest header, including the request line, in bytes.
     pub header_bytes_max: usize,

@@ -30,7 +30,7 @@ pub struct MetricsConfig {
     /// The most queues of a pool, and the most namespaces, that have metrics of their own.
     pub queues_max: usize,
     /// How long figures that were read from Redis on request are cached.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub refresh: Duration,
 }
 

@@ -21,7 +21,7 @@ pub struct PumpdConfig {
     /// Address of the admin port.
     pub admin_listen: SocketAddr,
     /// Time limit of connecting to Redis at the start.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub connect_patience: Duration,
     /// Logging.
     pub log: LogConfig,
@@ -63,13 +63,13 @@ pub struct PumpConfig {
     /// Unique name of this instance, and token of its locks; empty = a random one at each start.
     pub instance: String,
     /// Length of a membership.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub lease: Duration,
     /// Maximum time between two runs of a bucket.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub sleep_max: Duration,
     /// Pause after a failed call to Redis.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub retry_pause: Duration,
     /// Maximum number of buckets with a backlog that run at the same time on a server.
     pub concurrency: usize,

@@ -22,7 +22,7 @@ pub struct RelaydConfig {
     /// Address of the admin port.
     pub admin_listen: SocketAddr,
     /// How long a stop waits for deliveries in flight.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub stop_grace: Duration,
     /// Logging.
     pub log: LogConfig,

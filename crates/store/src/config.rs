@@ -69,10 +69,10 @@ pub struct StoreConfig {
     /// Payloads of at least this many bytes are compressed if that makes them smaller.
     pub compress_from_bytes: usize,
     /// Time limit of connecting.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub connect_timeout: Duration,
     /// Time limit of a command, including reconnecting.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub command_timeout: Duration,
     /// Whether to start with a server that may lose jobs.
     pub unsafe_server: UnsafeServer,

@@ -90,13 +90,13 @@ async fn the_balancer_notices_a_stop_within_the_drain_delay() {
         let at = words.iter().position(|word| *word == name).unwrap();
         words[at + 1]
     };
-    let interval = tidegate_duration::parse(after("inter")).unwrap();
+    let interval = tidegate_core::duration::parse(after("inter")).unwrap();
     let checks: u32 = after("fall").parse().unwrap();
     let noticed = interval * (checks + 1);
     assert!(noticed < duration(&settings, "drain_delay"), "{noticed:?}");
     let idle = settings["connections"]["idle_timeout"].as_str().unwrap();
-    let keep_alive = tidegate_duration::parse(after("http-keep-alive")).unwrap();
-    assert!(keep_alive < tidegate_duration::parse(idle).unwrap());
+    let keep_alive = tidegate_core::duration::parse(after("http-keep-alive")).unwrap();
+    assert!(keep_alive < tidegate_core::duration::parse(idle).unwrap());
 }
 
 #[tokio::test]

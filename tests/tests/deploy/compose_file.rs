@@ -66,7 +66,7 @@ impl ComposeService {
 
     /// Returns the time between SIGTERM and SIGKILL.
     pub(crate) fn stop_grace(&self) -> Duration {
-        tidegate_duration::parse(self.value["stop_grace_period"].as_str().unwrap()).unwrap()
+        tidegate_core::duration::parse(self.value["stop_grace_period"].as_str().unwrap()).unwrap()
     }
 
     /// Returns the names of services that it depends on.

@@ -51,5 +51,5 @@ pub(crate) fn text<'a>(settings: &'a toml::Table, key: &str) -> &'a str {
 /// # Panics
 /// If there is none.
 pub(crate) fn duration(settings: &toml::Table, key: &str) -> Duration {
-    tidegate_duration::parse(text(settings, key)).unwrap()
+    tidegate_core::duration::parse(text(settings, key)).unwrap()
 }

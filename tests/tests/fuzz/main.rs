@@ -59,7 +59,9 @@ async fn no_request_leads_to_a_panic_a_500_or_a_hang() {
         return;
     }
     let time = match std::env::var(TIME_VARIABLE) {
-        Ok(text) => tidegate_duration::parse(&text).expect("TIDEGATE_FUZZ is a time such as 10m"),
+        Ok(text) => {
+            tidegate_core::duration::parse(&text).expect("TIDEGATE_FUZZ is a time such as 10m")
+        }
         Err(_) => TIME,
     };
     let target = target::FuzzTarget::start().await;

@@ -9,47 +9,32 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 24] = [
-    ("crates/duration", &[]),
+const LAYERS: [(&str, &[&str]); 22] = [
     ("crates/http-pool", &[]),
     ("crates/client", &["core", "http-pool"]),
     (
         "crates/cli",
         &[
             "client",
+            "core",
             "http-pool",
             "local-deployment",
             "stop-signals",
-            "visible-text",
         ],
     ),
-    ("crates/core", &["duration"]),
-    ("crates/store", &["core", "duration"]),
+    ("crates/core", &[]),
+    ("crates/store", &["core"]),
     (
         "crates/daemon",
-        &[
-            "core",
-            "duration",
-            "http-pool",
-            "stop-signals",
-            "store",
-            "visible-text",
-        ],
+        &["core", "http-pool", "stop-signals", "store"],
     ),
-    ("crates/visible-text", &[]),
     ("crates/stop-signals", &[]),
     ("crates/engine", &["core", "daemon", "store"]),
-    (
-        "crates/api",
-        &["core", "daemon", "duration", "engine", "store"],
-    ),
-    ("crates/pumpd", &["core", "daemon", "duration", "store"]),
+    ("crates/api", &["core", "daemon", "engine", "store"]),
+    ("crates/pumpd", &["core", "daemon", "store"]),
     ("crates/wheel", &[]),
-    ("tools/loadgen", &["core", "duration", "store"]),
-    (
-        "crates/relayd",
-        &["client", "daemon", "duration", "http-pool"],
-    ),
+    ("tools/loadgen", &["core", "store"]),
+    ("crates/relayd", &["client", "core", "daemon", "http-pool"]),
     ("tools/local-program", &[]),
     ("tools/local-redis", &["local-program"]),
     (
@@ -67,7 +52,6 @@ const LAYERS: [(&str, &[&str]); 24] = [
         &[
             "api",
             "core",
-            "duration",
             "local-program",
             "local-redis",
             "pumpd",

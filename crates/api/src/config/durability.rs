@@ -20,7 +20,7 @@ pub struct DurabilityConfig {
     pub default: Durability,
     /// The longest wait for it, from the moment the jobs are stored. Less than `requests.timeout`, if any namespace
     /// waits.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub timeout: Duration,
     /// By `NAMESPACE`, or `POOL/NAMESPACE`, which takes precedence. The token names the pool, also while that pool
     /// moves.

@@ -87,7 +87,7 @@ impl AccountRole {
 #[serde(deny_unknown_fields)]
 pub struct RequestLimits {
     /// The longest wait for each MiB of a body.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub body_timeout: Duration,
     /// The longest name of a namespace or queue, in bytes.
     pub name_bytes_max: usize,
@@ -113,7 +113,7 @@ pub struct RequestLimits {
     /// The most bytes of answers to consumes that clients have not read yet.
     pub unread_bytes_max: usize,
     /// The longest time for a request, without the time for which its body is awaited or a consumer waits for a job.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub timeout: Duration,
 }
 
@@ -122,10 +122,10 @@ pub struct RequestLimits {
 #[serde(deny_unknown_fields)]
 pub struct WaiterConfig {
     /// The longest time between two checks of a queue that has waiting consumers.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub poll_interval: Duration,
     /// The longest wait; longer timeouts are reduced to it.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub wait_max: Duration,
     /// The most consumers that may wait in this process.
     pub in_process_max: usize,

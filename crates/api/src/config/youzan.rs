@@ -20,7 +20,7 @@ pub struct YouzanConfig {
     /// The pool of its jobs.
     pub pool: String,
     /// The longest wait of a `pop`. A `pop` without `timeout` waits for as long.
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     pub pop_wait: Duration,
     /// Whether a job is delivered again after any number of TTRs that ended; else `pump.losses_max` limits them.
     pub redeliver_always: bool,

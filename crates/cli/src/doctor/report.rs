@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
-use tidegate_visible_text::escape;
+use tidegate_core::visible_text::escape;
 
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;

@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table, TableState};
 
-use tidegate_visible_text::escape;
+use tidegate_core::visible_text::escape;
 
 use super::rows::{QueueRow, SortColumn, TopRows};
 

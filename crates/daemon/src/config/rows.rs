@@ -104,7 +104,7 @@ fn range(words: &str, item: &Item) -> Option<Bound> {
         let number = |word: &str| word.parse().ok();
         return Some(Bound::Number(number(least)?, number(most)?));
     }
-    let duration = |word| tidegate_duration::parse(word).ok();
+    let duration = |word| tidegate_core::duration::parse(word).ok();
     duration(item.as_str()?)?;
     Some(Bound::Duration(duration(least)?, duration(most)?))
 }

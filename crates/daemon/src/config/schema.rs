@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tidegate_duration::InvalidDuration;
+use tidegate_core::duration::InvalidDuration;
 use toml::{Table, Value};
 
 use super::error::{ConfigError, SettingsLayer};
@@ -85,7 +85,7 @@ impl Schema {
     pub fn gaps(&self) -> Vec<String> {
         let needs_bound = |example: &Value| match example {
             Value::Integer(_) | Value::Float(_) => true,
-            Value::String(text) => tidegate_duration::parse(text).is_ok(),
+            Value::String(text) => tidegate_core::duration::parse(text).is_ok(),
             _ => false,
         };
         let examples = leaves(&self.examples).into_iter();
@@ -225,11 +225,11 @@ fn check_duration(text: &str, least: Duration, most: Duration) -> Result<(), Str
     let range = || {
         format!(
             "{} to {}",
-            tidegate_duration::text(least),
-            tidegate_duration::text(most)
+            tidegate_core::duration::text(least),
+            tidegate_core::duration::text(most)
         )
     };
-    let duration = tidegate_duration::parse(text).map_err(|invalid| match invalid {
+    let duration = tidegate_core::duration::parse(text).map_err(|invalid| match invalid {
         InvalidDuration::WithoutUnit(_) => format!("{}; {invalid}", range()),
         InvalidDuration::TooLong(_) => format!("{}, not {text:?}", range()),
         InvalidDuration::Malformed(_) => format!(
@@ -251,8 +251,8 @@ fn expected(example: &Value, bound: Option<Bound>) -> String {
         (_, Some(Bound::Number(least, most))) => format!("a whole number, {least} to {most}"),
         (_, Some(Bound::Duration(least, most))) => format!(
             "a duration in quotes such as \"500ms\", \"30s\" or \"2m\", {} to {}",
-            tidegate_duration::text(least),
-            tidegate_duration::text(most)
+            tidegate_core::duration::text(least),
+            tidegate_core::duration::text(most)
         ),
         (Value::Integer(_), _) => "a whole number".to_owned(),
         (Value::Boolean(_), _) => "true or false".to_owned(),

@@ -28,7 +28,7 @@ lines = 5  # 1 to 9
 #[serde(deny_unknown_fields)]
 struct TestSettings {
     name: String,
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     wait: Duration,
     log: Log,
 }
@@ -271,7 +271,7 @@ lines = 5  # 1 to 9
 #[serde(deny_unknown_fields)]
 struct SettingsWithSecrets {
     #[expect(dead_code, reason = "only deserialized")]
-    #[serde(with = "tidegate_duration")]
+    #[serde(with = "tidegate_core::duration")]
     wait: Duration,
     #[expect(dead_code, reason = "only deserialized")]
     log: HashMap<String, u32>,

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use tidegate_visible_text::{is_control, push_escape};
+use tidegate_core::visible_text::{is_control, push_escape};
 
 /// How a line is escaped where the characters below U+0020 are still known to belong to values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

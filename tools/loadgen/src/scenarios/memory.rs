@@ -43,7 +43,7 @@ pub struct MemoryOptions {
 }
 
 fn parse_spread(text: &str) -> Result<Duration, String> {
-    let spread = tidegate_duration::parse(text).map_err(|error| error.to_string())?;
+    let spread = tidegate_core::duration::parse(text).map_err(|error| error.to_string())?;
     match (SPREAD_MIN..=SPREAD_MAX).contains(&spread) {
         true => Ok(spread),
         false => Err("must be 1m to 10 years, such as 30d".to_owned()),

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::duration::{EXPECTED, InvalidDuration};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tidegate_duration::{EXPECTED, InvalidDuration};
 
 use crate::limits::{TIME_MS_MAX, TIME_TEXT_BYTES_MAX};
 use crate::v1::problem::InvalidValue;
@@ -55,7 +55,7 @@ impl FromStr for DurationMs {
             let detail = format!("a text of {} bytes is not {EXPECTED}", text.len());
             return Err(InvalidValue::new(detail));
         }
-        let duration = tidegate_duration::parse(text).map_err(|invalid| match invalid {
+        let duration = crate::duration::parse(text).map_err(|invalid| match invalid {
             InvalidDuration::TooLong(_) => too_long(format_args!("{text:?}")),
             invalid => InvalidValue::new(invalid.to_string()),
         })?;
@@ -93,7 +93,7 @@ impl From<DurationMs> for Duration {
 /// Writes the text that requests have, such as `1m30s`.
 impl fmt::Display for DurationMs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&tidegate_duration::text((*self).into()))
+        out.write_str(&crate::duration::text((*self).into()))
     }
 }
 
