@@ -14,7 +14,7 @@ use futures_util::task::AtomicWaker;
 /// Polls a future once at first, then only after its waker was called.
 pub(crate) struct PollOnWake<F> {
     future: Pin<Box<F>>,
-    bell: Arc<WakeFlag>,
+    flag: Arc<WakeFlag>,
 }
 
 struct WakeFlag {
@@ -29,7 +29,7 @@ impl<F> PollOnWake<F> {
         let task = AtomicWaker::new();
         Self {
             future: Box::pin(future),
-            bell: Arc::new(WakeFlag {
+            flag: Arc::new(WakeFlag {
                 is_woken: has_rung,
                 task,
             }),
@@ -42,12 +42,12 @@ impl<F: Future> Future for PollOnWake<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         // Register before the check: a wake that comes after the check then reaches this task.
-        self.bell.task.register(context.waker());
-        if !self.bell.is_woken.load(Ordering::Acquire) {
+        self.flag.task.register(context.waker());
+        if !self.flag.is_woken.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        self.bell.is_woken.store(false, Ordering::Release);
-        let waker = Waker::from(Arc::clone(&self.bell));
+        self.flag.is_woken.store(false, Ordering::Release);
+        let waker = Waker::from(Arc::clone(&self.flag));
         let mut own = Context::from_waker(&waker);
         self.future.as_mut().poll(&mut own)
     }

@@ -79,16 +79,16 @@ impl WatchedStream {
     ) -> Poll<io::Result<usize>> {
         let write_timeout = self.write_timeout;
         if let Poll::Ready(written) = &polled {
-            if let (Ok(bytes), Some(pace)) = (written, &mut self.write_deadline) {
-                pace.record_written(*bytes, write_timeout);
+            if let (Ok(bytes), Some(deadline)) = (written, &mut self.write_deadline) {
+                deadline.record_written(*bytes, write_timeout);
             }
             return polled;
         }
-        let pace = self.write_deadline.get_or_insert_with(|| WriteDeadline {
+        let deadline = self.write_deadline.get_or_insert_with(|| WriteDeadline {
             step_ends: Box::pin(tokio::time::sleep(write_timeout)),
             bytes_left: STEP_BYTES,
         });
-        ready!(pace.step_ends.as_mut().poll(context));
+        ready!(deadline.step_ends.as_mut().poll(context));
         // Resets the connection on close. The kernel would otherwise keep megabytes of the answer for as long as
         // the client reads slowly.
         let _ = self.reader.as_ref().set_zero_linger();

@@ -107,9 +107,9 @@ async fn commands(url: &str) -> u64 {
         .await
         .unwrap();
     let calls = stats.lines().filter_map(|line| {
-        let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let (name, counts) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
         let is_of_pages = ["get", "zrange", "info", "llen", "evalsha"].contains(&name);
-        figures
+        counts
             .split(',')
             .next()?
             .parse::<u64>()

@@ -11,7 +11,7 @@ use tidegate_testkit::{
 };
 
 use crate::jobs::{draw, queues};
-use crate::tracker::{Ledger, Story};
+use crate::tracker::{JobHistory, Ledger};
 use crate::workers::Workers;
 
 const QUEUES: usize = 12;
@@ -148,12 +148,12 @@ pub(crate) async fn pass(
 }
 
 /// The dead letters contain exactly these jobs.
-async fn check_dead(queues: &[QueueClient], dead: &[Story]) {
+async fn check_dead(queues: &[QueueClient], dead: &[JobHistory]) {
     for (number, queue) in queues.iter().enumerate() {
         let mut expected: Vec<&str> = dead
             .iter()
-            .filter(|job_story| job_story.queue == number)
-            .map(|job_story| job_story.id.as_str())
+            .filter(|history| history.queue == number)
+            .map(|history| history.id.as_str())
             .collect();
         assert_eq!(queue.dead_size().await, expected.len() as u64);
         assert_eq!(queue.respawn(1_000_000, 0).await, expected.len() as u64);

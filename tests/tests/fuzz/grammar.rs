@@ -149,7 +149,7 @@ fn admin(rng: &mut StdRng) -> Request {
         true => "chosen-by-the-fuzzer-0".to_owned(),
         false => token(rng),
     };
-    let wishes = [
+    let queries = [
         String::new(),
         "?description=x".to_owned(),
         format!("?description=x&token={TOKEN}"),
@@ -161,10 +161,10 @@ fn admin(rng: &mut StdRng) -> Request {
             "t".repeat(3000)
         ),
     ];
-    let wish = &wishes[rng.random_range(0..wishes.len())];
+    let query = &queries[rng.random_range(0..queries.len())];
     let plain = |method, target: String| Request::new(method, target, Body::Nothing);
     match rng.random_range(0..12) {
-        0..2 => Request::new("POST", format!("/token/{ns}{wish}"), Body::Form),
+        0..2 => Request::new("POST", format!("/token/{ns}{query}"), Body::Form),
         2 => plain(
             "GET",
             format!(

@@ -74,14 +74,11 @@ async fn nodes_are_reached_over_tls_by_their_announced_names() {
     assert!(!logs.contains("WARN"), "{logs}");
     for node in &nodes {
         consistency::check(&node.server.url()).await;
-        let mut figures = redis::cmd("INFO");
-        let figures: String = figures
-            .arg("commandstats")
-            .query(&mut node.plainly())
-            .unwrap();
+        let mut info = redis::cmd("INFO");
+        let info: String = info.arg("commandstats").query(&mut node.plainly()).unwrap();
         assert!(
-            figures.contains("cmdstat_evalsha"),
-            "a node had no work: {figures}"
+            info.contains("cmdstat_evalsha"),
+            "a node had no work: {info}"
         );
     }
 }

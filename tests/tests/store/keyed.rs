@@ -59,10 +59,10 @@ impl StoreFixture {
         &self,
         now_ms: u64,
         jobs: Vec<PublishJob>,
-        terms: KeyedCall,
+        call: KeyedCall,
     ) -> KeyedPublish {
         let store = self.store.at(now_ms);
-        store.publish_keyed(&self.queue, jobs, terms).await.unwrap()
+        store.publish_keyed(&self.queue, jobs, call).await.unwrap()
     }
 
     pub(crate) async fn publish_keyed(&self, now_ms: u64, job: PublishJob) -> PublishReply {

@@ -133,14 +133,14 @@ async fn publish_keyed(f: &StoreFixture, now_ms: u64, key: &str) {
         if_exists: IfExists::Keep,
         idempotency: None,
     };
-    let terms = KeyedCall {
+    let call = KeyedCall {
         max_jobs: None,
         is_closed: false,
         idempotency_window_ms: 600_000,
         atomic: false,
     };
     let store = f.store.at(now_ms);
-    let published = store.publish_keyed(&f.queue, vec![job], terms).await;
+    let published = store.publish_keyed(&f.queue, vec![job], call).await;
     assert!(
         matches!(published, Ok(KeyedPublish::Done { .. })),
         "{published:?}"

@@ -56,14 +56,14 @@ async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> Pu
         if_exists: IfExists::Replace,
         idempotency: None,
     };
-    let terms = KeyedCall {
+    let call = KeyedCall {
         max_jobs: None,
         is_closed: false,
         idempotency_window_ms: 1000,
         atomic: false,
     };
     let store = f.store.at(START);
-    let published = store.publish_keyed(&f.queue, vec![new], terms).await;
+    let published = store.publish_keyed(&f.queue, vec![new], call).await;
     match published.unwrap() {
         KeyedPublish::Done { results, .. } => results[0].outcome,
         refused @ KeyedPublish::Refused { .. } => panic!("{refused:?}"),

@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// 20 s in which work took `usual` times longer, except for one second after the first ten.
-    fn pace(usual: u64, in_that_second: u64, took_ms: u64) -> MachineLoad {
+    fn load(usual: u64, in_that_second: u64, took_ms: u64) -> MachineLoad {
         let strokes = (0..100).map(|number| {
             let is_then = (50..55).contains(&number);
             let slower = if is_then { in_that_second } else { usual };
@@ -243,10 +243,10 @@ mod tests {
     #[test]
     fn a_busy_second_is_excused_and_a_busy_machine_is_not() {
         const BOUND: u64 = 300_000;
-        assert_eq!(pace(2, 2, 2).busy(BOUND), []);
-        assert_eq!(pace(4, 4, 2).busy(BOUND), []);
-        assert!((pace(4, 4, 2).slowdown() - 4.0).abs() < 1e-9);
-        for busy in [pace(2, 6, 2), pace(2, 2, 70)] {
+        assert_eq!(load(2, 2, 2).busy(BOUND), []);
+        assert_eq!(load(4, 4, 2).busy(BOUND), []);
+        assert!((load(4, 4, 2).slowdown() - 4.0).abs() < 1e-9);
+        for busy in [load(2, 6, 2), load(2, 2, 70)] {
             assert!((busy.slowdown() - 2.0).abs() < 1e-9);
             let spans = busy.busy(BOUND);
             let [Span { from, to }] = spans.as_slice() else {
@@ -255,6 +255,6 @@ mod tests {
             assert!(*from < 1_010_000_000 && *to > 1_010_800_000, "{spans:?}");
             assert!(to - from < 1_600_000, "{spans:?}");
         }
-        assert_eq!(pace(2, 2, 70).standstill(), Duration::from_millis(70));
+        assert_eq!(load(2, 2, 70).standstill(), Duration::from_millis(70));
     }
 }

@@ -90,8 +90,8 @@ pub(crate) async fn execute(
     let clocks = (now(), Instant::now());
     let monitor = MachineMonitor::start(folder).expect("a file can be written");
     let test_cluster = TestCluster::start(plan, folder).await;
-    let (doors, tokens) = test_cluster.endpoints().await;
-    let mut traffic = Traffic::start(plan, &doors, &tokens);
+    let (endpoints, tokens) = test_cluster.endpoints().await;
+    let mut traffic = Traffic::start(plan, &endpoints, &tokens);
     let shared = Arc::clone(&traffic.shared);
     let mut history = History {
         is_replicated: plan.is_durable(),
@@ -118,7 +118,7 @@ pub(crate) async fn execute(
         }
         tokio::time::sleep(calm).await;
         report_progress(RunProgress::Draining);
-        let mut client = FaultClient::new(&doors.proxied, 0, Arc::clone(&traffic.shared));
+        let mut client = FaultClient::new(&endpoints.proxied, 0, Arc::clone(&traffic.shared));
         drain(&test_cluster, &mut traffic, &mut client, &mut looked).await;
     };
     let note = |episode| episodes.borrow_mut().push(episode);
@@ -129,16 +129,16 @@ pub(crate) async fn execute(
     history.episodes = episodes.into_inner();
     history.episodes.sort_by_key(|episode| episode.span.from);
     history.ended = now();
-    let pace = monitor.end();
+    let load = monitor.end();
     history.operations = std::mem::take(&mut *traffic.shared.recorder.operations());
     let (audits, audited) = auditor.finish(&history.episodes).await;
     looked.findings.extend(audited.findings);
     check_deployment(&test_cluster, &mut looked).await;
-    check_clocks(clocks, &pace, &mut looked);
+    check_clocks(clocks, &load, &mut looked);
     test_cluster.redis.keep_logs(folder).await;
     RunObservations {
         history,
-        load: pace,
+        load,
         audits,
         deployment_findings: looked,
     }
@@ -155,7 +155,7 @@ async fn check_deployment(test_cluster: &TestCluster, verdict: &mut Verdict) {
 }
 
 /// Adds a finding if the times of the run are meaningless.
-fn check_clocks(clocks: (UnixMicros, Instant), pace: &MachineLoad, verdict: &mut Verdict) {
+fn check_clocks(clocks: (UnixMicros, Instant), load: &MachineLoad, verdict: &mut Verdict) {
     let (wall, monotonic) = clocks;
     let moved = now().abs_diff(wall + in_micros(monotonic.elapsed()));
     if moved > CLOCK_MOVED_MAX {
@@ -164,7 +164,7 @@ fn check_clocks(clocks: (UnixMicros, Instant), pace: &MachineLoad, verdict: &mut
         );
         verdict.add_finding(Defect::Void, now(), text);
     }
-    let standstill = pace.standstill();
+    let standstill = load.standstill();
     if standstill > STANDSTILL_MAX {
         let text = format!(
             "the harness was stalled for {standstill:?}: the times of this run are meaningless"

@@ -24,7 +24,7 @@ fn exchange(method: &str, port: u16, path: &str, body: &str) -> Result<(u16, Str
         "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     let mut text = String::new();
-    let mut talk = || -> std::io::Result<()> {
+    let mut send = || -> std::io::Result<()> {
         let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
         stream.set_read_timeout(Some(LIMIT))?;
         stream.set_write_timeout(Some(LIMIT))?;
@@ -32,7 +32,7 @@ fn exchange(method: &str, port: u16, path: &str, body: &str) -> Result<(u16, Str
         stream.read_to_string(&mut text)?;
         Ok(())
     };
-    talk().map_err(|error| error.to_string())?;
+    send().map_err(|error| error.to_string())?;
     parse(&text).ok_or_else(|| "the answer is not HTTP".to_owned())
 }
 

@@ -46,24 +46,24 @@ impl RedisCluster {
     }
 
     fn form_cluster(&self, primaries: usize, password: Option<&str>) -> io::Result<()> {
-        let talks: io::Result<Vec<BlockingClient>> = self
+        let clients: io::Result<Vec<BlockingClient>> = self
             .servers
             .iter()
             .map(|server| BlockingClient::connect(server.address(), password))
             .collect();
-        let mut talks = talks?;
+        let mut clients = clients?;
         let mut ids = Vec::new();
-        for (number, talk) in talks.iter_mut().enumerate() {
+        for (number, client) in clients.iter_mut().enumerate() {
             // Distinct epochs from the start, so that no node has to resolve a conflict.
-            talk.query(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()])?;
-            ids.push(talk.query(&["CLUSTER", "MYID"])?);
+            client.query(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()])?;
+            ids.push(client.query(&["CLUSTER", "MYID"])?);
             if number < primaries {
                 let first = (number * SLOTS / primaries).to_string();
                 let last = ((number + 1) * SLOTS / primaries - 1).to_string();
-                talk.query(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
+                client.query(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
             }
         }
-        let (Some(first), Some(place)) = (talks.first_mut(), self.servers.first()) else {
+        let (Some(first), Some(place)) = (clients.first_mut(), self.servers.first()) else {
             return Ok(());
         };
         let host = place.address().ip().to_string();
@@ -72,26 +72,26 @@ impl RedisCluster {
         }
         let deadline = Instant::now() + READY_LIMIT;
         let known = format!("cluster_known_nodes:{}", self.servers.len());
-        for talk in &mut talks {
-            wait_for_answer(talk, deadline, &["CLUSTER", "INFO"], &known)?;
+        for client in &mut clients {
+            wait_for_answer(client, deadline, &["CLUSTER", "INFO"], &known)?;
         }
         let of_replicas = ids.iter().take(primaries).cycle();
-        for (talk, primary) in talks.iter_mut().skip(primaries).zip(of_replicas) {
+        for (client, primary) in clients.iter_mut().skip(primaries).zip(of_replicas) {
             // Gossip may not have reached this node yet: it rejects a primary that it does not know.
-            while let Err(error) = talk.query(&["CLUSTER", "REPLICATE", primary]) {
+            while let Err(error) = client.query(&["CLUSTER", "REPLICATE", primary]) {
                 pause_until(deadline, &error.to_string())?;
             }
         }
-        for talk in &mut talks {
-            wait_for_answer(talk, deadline, &["CLUSTER", "INFO"], "cluster_state:ok")?;
+        for client in &mut clients {
+            wait_for_answer(client, deadline, &["CLUSTER", "INFO"], "cluster_state:ok")?;
         }
         let followed = if self.servers.len() > primaries {
             primaries
         } else {
             0
         };
-        for talk in talks.iter_mut().take(followed) {
-            wait_for_answer(talk, deadline, &["INFO", "replication"], "state=online")?;
+        for client in clients.iter_mut().take(followed) {
+            wait_for_answer(client, deadline, &["INFO", "replication"], "state=online")?;
         }
         Ok(())
     }
@@ -99,13 +99,13 @@ impl RedisCluster {
 
 /// Repeats a command until the answer contains `words`.
 fn wait_for_answer(
-    talk: &mut BlockingClient,
+    client: &mut BlockingClient,
     deadline: Instant,
     command: &[&str],
     words: &str,
 ) -> io::Result<()> {
     loop {
-        let answer = talk.query(command)?;
+        let answer = client.query(command)?;
         if answer.contains(words) {
             return Ok(());
         }

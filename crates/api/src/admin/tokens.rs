@@ -68,17 +68,17 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response<Body>, AdminError> {
     let form = read_form(&headers, body, &app).await?;
-    let wish = |name| {
+    let parameter = |name| {
         query
             .get(name)
             .or_else(|| form.get(name))
             .unwrap_or_default()
     };
-    let description = wish("description");
+    let description = parameter("description");
     if description.is_empty() {
         return Err(AdminError::NoDescription);
     }
-    let user_token = wish("token");
+    let user_token = parameter("token");
     let api_request = query.get("pool").unwrap_or_default();
     let (pool, token) = split_pool(&api_request, &user_token);
     // Without the name of the pool, which does not make a token harder to guess.

@@ -84,9 +84,9 @@ impl BodyReader {
     {
         self.check_declared(&body)?;
         let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        let mut pace = MinRate::new(self.timeout);
+        let mut min_rate = MinRate::new(self.timeout);
         let mut share = self.budget.share();
-        let Some(first) = pace.next(&mut body).await? else {
+        let Some(first) = min_rate.next(&mut body).await? else {
             let bytes = Bytes::new();
             return Ok(ReceivedBody {
                 bytes,
@@ -112,7 +112,7 @@ impl BodyReader {
             }
             count(&mut share, whole.len() + part.len())?;
             whole.extend_from_slice(&part);
-            next = pace.next(&mut body).await?;
+            next = min_rate.next(&mut body).await?;
         }
         let bytes = whole.freeze();
         Ok(ReceivedBody {
@@ -130,9 +130,9 @@ impl BodyReader {
         B: HttpBody<Data = Bytes> + Unpin,
     {
         self.check_declared(&body)?;
-        let mut pace = MinRate::new(self.timeout);
+        let mut min_rate = MinRate::new(self.timeout);
         let mut skipped = 0;
-        while let Some(part) = pace.next(&mut body).await? {
+        while let Some(part) = min_rate.next(&mut body).await? {
             skipped += part.len();
             if skipped > self.bytes_max {
                 return Err(BodyError::TooLarge);

@@ -64,32 +64,32 @@ const METHODS: [&str; 6] = ["GET", "PUT", "DELETE", "POST", "PATCH", "other"];
 /// The metrics of the requests of all pools.
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
-    by_pool: BTreeMap<Arc<str>, OfPool>,
+    by_pool: BTreeMap<Arc<str>, PoolSeries>,
     /// The metrics of requests without a known pool.
-    of_no_pool: OfNamespace,
+    of_no_pool: NamespaceSeries,
 }
 
 /// The metrics of the requests of a pool.
 #[derive(Debug)]
-struct OfPool {
-    namespaces: SeriesTable<Namespace, OfNamespace>,
+struct PoolSeries {
+    namespaces: SeriesTable<Namespace, NamespaceSeries>,
     /// The metrics of requests without a valid token for a namespace.
-    of_no_namespace: OfNamespace,
+    of_no_namespace: NamespaceSeries,
 }
 
 /// The metrics of the requests of a namespace. A series exists from its first event on, and until this is dropped.
 #[derive(Debug)]
-struct OfNamespace {
+struct NamespaceSeries {
     /// Pool and namespace; empty if unknown.
     labels: [String; 2],
     /// By the number of the endpoint, then by method.
-    endpoints: [OnceLock<Box<OfEndpoint>>; ENDPOINTS_MAX * METHODS.len()],
+    endpoints: [OnceLock<Box<EndpointSeries>>; ENDPOINTS_MAX * METHODS.len()],
     /// Rejected consumes and publishes, by [`LimitedAction`].
     limited: [OnceLock<IntCounter>; 2],
 }
 
 #[derive(Debug)]
-struct OfEndpoint {
+struct EndpointSeries {
     /// Pool, namespace, endpoint and method.
     labels: [String; 4],
     latency: OnceLock<Histogram>,
@@ -101,10 +101,10 @@ impl HttpMetrics {
     /// their own.
     pub(crate) fn new(engine: &Engine, namespaces_max: usize) -> Self {
         let pools = engine.pools().map(|pool| Arc::clone(&pool.name));
-        let of_pool = |pool: Arc<str>| (Arc::clone(&pool), OfPool::new(pool, namespaces_max));
+        let of_pool = |pool: Arc<str>| (Arc::clone(&pool), PoolSeries::new(pool, namespaces_max));
         Self {
             by_pool: pools.map(of_pool).collect(),
-            of_no_pool: OfNamespace::new("", ""),
+            of_no_pool: NamespaceSeries::new("", ""),
         }
     }
 
@@ -117,7 +117,7 @@ impl HttpMetrics {
         status: StatusCode,
         took: Duration,
     ) {
-        let answered = |figures: &OfNamespace| figures.answered(endpoint, method, status, took);
+        let answered = |series: &NamespaceSeries| series.answered(endpoint, method, status, took);
         let pool = context.pool.get();
         let pool = pool.and_then(|pool| self.by_pool.get(&pool.name));
         match (pool, context.namespace.get()) {
@@ -135,11 +135,11 @@ impl HttpMetrics {
     }
 }
 
-impl OfPool {
+impl PoolSeries {
     fn new(pool: Arc<str>, namespaces_max: usize) -> Self {
-        let of_no_namespace = OfNamespace::new(&pool, "");
-        let others = OfNamespace::new(&pool, OTHER);
-        let make = move |namespace: &Namespace| OfNamespace::new(&pool, namespace.as_str());
+        let of_no_namespace = NamespaceSeries::new(&pool, "");
+        let others = NamespaceSeries::new(&pool, OTHER);
+        let make = move |namespace: &Namespace| NamespaceSeries::new(&pool, namespace.as_str());
         Self {
             namespaces: SeriesTable::new(namespaces_max, others, make),
             of_no_namespace,
@@ -147,7 +147,7 @@ impl OfPool {
     }
 
     /// The metrics of a namespace. A namespace named `_other` is counted with those beyond the limit: they have its label.
-    fn of(&self, namespace: &Namespace) -> Arc<OfNamespace> {
+    fn of(&self, namespace: &Namespace) -> Arc<NamespaceSeries> {
         match namespace.as_str() {
             OTHER => self.namespaces.others(),
             _ => self.namespaces.get(namespace),
@@ -155,7 +155,7 @@ impl OfPool {
     }
 }
 
-impl OfNamespace {
+impl NamespaceSeries {
     fn new(pool: &str, namespace: &str) -> Self {
         Self {
             labels: [pool, namespace].map(str::to_owned),
@@ -169,13 +169,13 @@ impl OfNamespace {
         let [pool, namespace] = &self.labels;
         let new = || {
             let labels = [pool, namespace, endpoint.name, METHODS[method]];
-            Box::new(OfEndpoint::new(labels.map(str::to_owned)))
+            Box::new(EndpointSeries::new(labels.map(str::to_owned)))
         };
         let position = usize::from(endpoint.number) * METHODS.len() + method;
-        let figures = self.endpoints[position].get_or_init(new);
-        figures.count(status.as_u16());
+        let series = self.endpoints[position].get_or_init(new);
+        series.count(status.as_u16());
         if status.as_u16() < 300 {
-            figures.took(took);
+            series.took(took);
         }
     }
 
@@ -186,7 +186,7 @@ impl OfNamespace {
     }
 }
 
-impl Drop for OfNamespace {
+impl Drop for NamespaceSeries {
     fn drop(&mut self) {
         let [pool, namespace] = &self.labels;
         for action in [LimitedAction::Consume, LimitedAction::Produce] {
@@ -206,7 +206,7 @@ fn method_number(method: &Method) -> usize {
     }
 }
 
-impl OfEndpoint {
+impl EndpointSeries {
     const fn new(labels: [String; 4]) -> Self {
         Self {
             labels,
@@ -242,7 +242,7 @@ impl OfEndpoint {
     }
 }
 
-impl Drop for OfEndpoint {
+impl Drop for EndpointSeries {
     fn drop(&mut self) {
         let _ = LATENCY.remove_label_values(&self.labels);
         let [pool, namespace, endpoint, method] = &self.labels;
@@ -261,7 +261,7 @@ mod tests {
     /// namespace.
     #[test]
     fn a_namespace_with_the_name_of_the_others_is_counted_with_them() {
-        let of_pool = OfPool::new("p".into(), 1);
+        let of_pool = PoolSeries::new("p".into(), 1);
         let of = |name: &str| of_pool.of(&Namespace::try_from(name).unwrap());
         let others = of_pool.namespaces.others();
         assert!(Arc::ptr_eq(&of(OTHER), &others));
@@ -271,18 +271,18 @@ mod tests {
 
     #[test]
     fn each_route_and_method_has_own_series() {
-        let figures = OfNamespace::new("p", "n");
+        let series = NamespaceSeries::new("p", "n");
         let queue = Endpoint {
             number: 1,
             name: "/api/:namespace/:queue",
         };
         let ms = Duration::from_millis;
-        figures.answered(queue, &Method::GET, StatusCode::OK, ms(20));
-        figures.answered(queue, &Method::GET, StatusCode::NOT_FOUND, ms(20));
-        figures.answered(queue, &Method::PUT, StatusCode::CREATED, ms(20));
+        series.answered(queue, &Method::GET, StatusCode::OK, ms(20));
+        series.answered(queue, &Method::GET, StatusCode::NOT_FOUND, ms(20));
+        series.answered(queue, &Method::PUT, StatusCode::CREATED, ms(20));
         let unmatched = Endpoint::UNMATCHED;
-        figures.answered(unmatched, &Method::OPTIONS, StatusCode::NOT_FOUND, ms(20));
-        figures.limited(LimitedAction::Produce);
+        series.answered(unmatched, &Method::OPTIONS, StatusCode::NOT_FOUND, ms(20));
+        series.limited(LimitedAction::Produce);
         let text = || {
             let families = prometheus::gather();
             prometheus::TextEncoder::new().encode_to_string(&families)
@@ -314,7 +314,7 @@ mod tests {
             assert!(shown.contains(&expected), "{expected} is not in\n{shown}");
         }
         assert!(!shown.contains("consume"), "{shown}");
-        drop(figures);
+        drop(series);
         let shown = text().unwrap();
         assert!(!shown.contains("namespace=\"n\""), "{shown}");
     }

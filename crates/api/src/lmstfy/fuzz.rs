@@ -83,16 +83,16 @@ fn names(path: &str) {
 /// Accepted parameters make valid jobs, claims and limits.
 fn parameters(query: &Query<'_>, head: &Parts, body: &Bytes) {
     let limits = &SHIPPED.requests;
-    if let (Ok(terms), Ok(extras)) = (
+    if let (Ok(params), Ok(extras)) = (
         PublishParams::read(query, &SHIPPED.job),
         JobHeaders::read(&head.headers),
     ) {
-        let job = terms.job(body.clone(), &extras);
+        let job = params.job(body.clone(), &extras);
         assert_eq!(job.check(), Ok(()));
         assert_eq!(job.body, body);
     }
-    if let Ok(wish) = ConsumeParams::read(query, &SHIPPED.job, limits.consume_jobs_max) {
-        assert!((1..=limits.consume_jobs_max).contains(&wish.claim.count));
+    if let Ok(params) = ConsumeParams::read(query, &SHIPPED.job, limits.consume_jobs_max) {
+        assert!((1..=limits.consume_jobs_max).contains(&params.claim.count));
     }
     if let Ok(limit) = respawn::limit(query) {
         assert!(limit > 0);

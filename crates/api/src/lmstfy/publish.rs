@@ -30,7 +30,7 @@ pub(super) async fn publish_one(
     scope: PublishScope,
     api_request: ApiRequest,
 ) -> Result<Response<Body>, ApiError> {
-    let terms = PublishParams::read(&api_request.query(), &app.job_defaults())?;
+    let params = PublishParams::read(&api_request.query(), &app.job_defaults())?;
     let ApiRequest {
         head,
         body,
@@ -39,7 +39,7 @@ pub(super) async fn publish_one(
     } = api_request;
     // Its share is held until the answer, as the body is in memory until then.
     let body = app.job_body.read(body).await?;
-    let mut job = terms.job(body.bytes, &JobHeaders::read(&head.headers)?);
+    let mut job = params.job(body.bytes, &JobHeaders::read(&head.headers)?);
     let span = PublishSpan::begin(app, &head.headers, &context);
     // An id of this server is the key of no drained job.
     let is_foreign = scope.queue.key.is_some() && scope.queue.job.is_none();

@@ -31,7 +31,7 @@ pub(super) async fn publish_bulk(
     api_request: ApiRequest,
 ) -> Result<Response<Body>, ApiError> {
     let scope = PublishScope::open(&app, &api_request).await?;
-    let terms = PublishParams::read(&api_request.query(), &app.job_defaults())?;
+    let params = PublishParams::read(&api_request.query(), &app.job_defaults())?;
     let ApiRequest {
         head,
         body,
@@ -49,7 +49,7 @@ pub(super) async fn publish_bulk(
     drop(head);
     let mut jobs: Vec<NewJob> = elements
         .into_iter()
-        .map(|one| terms.job(one, &extras))
+        .map(|one| params.job(one, &extras))
         .collect();
     let count = jobs.len();
     if let Some(span) = &span {

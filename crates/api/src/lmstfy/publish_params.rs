@@ -59,13 +59,13 @@ mod tests {
 
     #[track_caller]
     fn expect(query: &str, outcome: Result<(u32, u32, u16), ApiError>) {
-        let terms = PublishParams::read(&Query::new(query), &SHIPPED.job);
+        let params = PublishParams::read(&Query::new(query), &SHIPPED.job);
         let outcome = outcome.map(|(delay_seconds, ttl_seconds, tries)| PublishParams {
             delay_seconds,
             ttl_seconds,
             tries,
         });
-        assert_eq!(terms, outcome, "{query}");
+        assert_eq!(params, outcome, "{query}");
     }
 
     #[test]

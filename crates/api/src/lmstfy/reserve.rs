@@ -57,7 +57,7 @@ pub(super) async fn reserve(
 ) -> Result<Response<Body>, ApiError> {
     let scope = ConsumeScope::open(&app, &api_request).await?;
     let requests = &app.request_limits;
-    let wish = ConsumeParams::read(
+    let params = ConsumeParams::read(
         &api_request.query(),
         &app.job_defaults(),
         requests.consume_jobs_max,
@@ -66,7 +66,7 @@ pub(super) async fn reserve(
     if !scope.has_name || scope.queues.len() > requests.consume_queues_max {
         return Err(ApiError::NoQueue);
     }
-    let ConsumeParams { claim, patience } = wish;
+    let ConsumeParams { claim, patience } = params;
     let patience = patience.min(app.wait_max);
     let waits = !patience.is_zero();
     let token = waits.then(|| scope.token(&app, &api_request));
@@ -148,12 +148,12 @@ mod tests {
 
     #[track_caller]
     fn expect(query: &str, outcome: Result<(u64, u64, u16), ApiError>) {
-        let wish = ConsumeParams::read(&Query::new(query), &SHIPPED.job, 100);
+        let params = ConsumeParams::read(&Query::new(query), &SHIPPED.job, 100);
         let outcome = outcome.map(|(ttr_ms, timeout_seconds, count)| ConsumeParams {
             claim: Claim::new(count, ttr_ms),
             patience: Duration::from_secs(timeout_seconds),
         });
-        assert_eq!(wish, outcome, "{query}");
+        assert_eq!(params, outcome, "{query}");
     }
 
     #[test]

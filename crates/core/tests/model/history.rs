@@ -46,11 +46,11 @@ pub(crate) struct ModelHistory {
 }
 
 impl ModelHistory {
-    pub(crate) fn published(&mut self, terms: ModelPublish, now_ms: u64, is_answered: bool) {
+    pub(crate) fn published(&mut self, publish: ModelPublish, now_ms: u64, is_answered: bool) {
         self.jobs.push(PastJob {
-            due_at_ms: now_ms + terms.delay_ms,
-            expires_at_ms: expires(now_ms, terms.ttl_ms),
-            tries: terms.tries.into(),
+            due_at_ms: now_ms + publish.delay_ms,
+            expires_at_ms: expires(now_ms, publish.ttl_ms),
+            tries: publish.tries.into(),
             delivered: 0,
             attempt: 0,
             leased_until_ms: 0,

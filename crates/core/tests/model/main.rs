@@ -27,7 +27,7 @@ use verbs::ModelPublish;
 
 const THREADS: usize = 2;
 
-const fn terms(delay_ms: u64, ttl_ms: u64, tries: u16) -> ModelPublish {
+const fn publish(delay_ms: u64, ttl_ms: u64, tries: u16) -> ModelPublish {
     ModelPublish {
         delay_ms,
         ttl_ms,
@@ -38,7 +38,7 @@ const fn terms(delay_ms: u64, ttl_ms: u64, tries: u16) -> ModelPublish {
 /// One job with far and near timers and two tries, respawned with a time to live.
 fn one_job() -> System {
     System {
-        jobs: vec![terms(4, 0, 2)],
+        jobs: vec![publish(4, 0, 2)],
         ttrs_ms: vec![1, 4],
         respawn_ttl_ms: 2,
         last_ms: 9,
@@ -53,7 +53,7 @@ fn one_job() -> System {
 /// Two jobs in one queue; the first expires.
 fn two_jobs() -> System {
     System {
-        jobs: vec![terms(1, 3, 1), terms(0, 5, 2)],
+        jobs: vec![publish(1, 3, 1), publish(0, 5, 2)],
         ttrs_ms: vec![2],
         respawn_ttl_ms: 0,
         last_ms: 6,
@@ -68,7 +68,7 @@ fn two_jobs() -> System {
 /// A job that expires while its timer is far, and a job that is consumed at the same time.
 fn far_and_near() -> System {
     System {
-        jobs: vec![terms(4, 6, 1), terms(0, 0, 1)],
+        jobs: vec![publish(4, 6, 1), publish(0, 0, 1)],
         ttrs_ms: vec![1],
         respawn_ttl_ms: 1,
         last_ms: 6,
@@ -83,7 +83,7 @@ fn far_and_near() -> System {
 /// A job whose hint passes through both levels of far slots.
 fn two_levels() -> System {
     System {
-        jobs: vec![terms(9, 0, 2)],
+        jobs: vec![publish(9, 0, 2)],
         ttrs_ms: vec![1, 9],
         respawn_ttl_ms: 0,
         last_ms: 11,

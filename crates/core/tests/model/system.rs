@@ -275,9 +275,9 @@ impl ModelState {
         match *action {
             ModelAction::Tick => self.now_ms += 1,
             ModelAction::Publish { is_answered } => {
-                let terms = system.jobs[self.history.jobs.len()];
-                self.bucket.publish(terms, now_ms);
-                self.history.published(terms, now_ms, is_answered);
+                let publish = system.jobs[self.history.jobs.len()];
+                self.bucket.publish(publish, now_ms);
+                self.history.published(publish, now_ms, is_answered);
             }
             ModelAction::Reserve {
                 pod,

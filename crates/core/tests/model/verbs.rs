@@ -26,10 +26,11 @@ pub(crate) enum VerbOutcome {
 }
 
 impl ModelBucket {
-    pub(crate) fn publish(&mut self, terms: ModelPublish, now_ms: u64) -> Number {
+    pub(crate) fn publish(&mut self, publish: ModelPublish, now_ms: u64) -> Number {
         let mut changes = Changes::default();
         let number = self.records.len();
-        let life = LifecycleState::published(now_ms, terms.delay_ms, terms.ttl_ms, terms.tries);
+        let life =
+            LifecycleState::published(now_ms, publish.delay_ms, publish.ttl_ms, publish.tries);
         self.records.push(Some(life));
         if life.state == JobState::Ready {
             changes.arrive(number);

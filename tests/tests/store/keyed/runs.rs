@@ -254,12 +254,12 @@ async fn a_limit_to_start_moves_with_the_due_time_and_ends_with_the_start() {
 async fn a_full_queue_takes_new_versions_of_unfinished_jobs_only() {
     let f = fixture().await;
     let publish = async |jobs: Vec<PublishJob>, atomic| {
-        let terms = KeyedCall {
+        let call = KeyedCall {
             max_jobs: Some(1),
             atomic,
             ..TERMS
         };
-        f.publish_all(START, jobs, terms).await
+        f.publish_all(START, jobs, call).await
     };
     let replace = |key| f.keyed(key, IfExists::Replace, "x", 0);
     let keep = |key| f.keyed(key, IfExists::Keep, "x", 0);

@@ -138,9 +138,9 @@ impl NativeRun<'_> {
                 is_awaited: spec.is_awaited,
             });
         }
-        let terms = terms(max_jobs, atomic);
+        let call = call(max_jobs, atomic);
         let store = self.store();
-        let published = store.publish_keyed(&self.queues[queue], jobs, terms).await;
+        let published = store.publish_keyed(&self.queues[queue], jobs, call).await;
         let (before, mut room) = (self.model.clone(), self.model.room(queue, max_jobs));
         let results = match published.unwrap() {
             KeyedPublish::Done { results, .. } => results,
@@ -186,7 +186,7 @@ impl NativeRun<'_> {
     }
 }
 
-const fn terms(max_jobs: Option<u64>, atomic: bool) -> KeyedCall {
+const fn call(max_jobs: Option<u64>, atomic: bool) -> KeyedCall {
     KeyedCall {
         max_jobs,
         is_closed: false,

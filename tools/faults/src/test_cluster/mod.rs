@@ -94,11 +94,11 @@ impl TestCluster {
         let at =
             |base: String| QueueClient::new(&base, &self.namespace, &queue_name(0), usual.token());
         let behind = |pod: &DaemonUnderTest| at(format!("http://{}", pod.client_proxy().address()));
-        let doors = Endpoints {
+        let endpoints = Endpoints {
             proxied: self.apis.iter().map(behind).collect(),
             direct: self.apis.iter().map(|pod| at(pod.daemon.url())).collect(),
         };
-        (doors, tokens)
+        (endpoints, tokens)
     }
 
     /// Creates a token. Tries all APIs until one succeeds.

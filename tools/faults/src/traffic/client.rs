@@ -31,13 +31,13 @@ pub(crate) struct FaultClient {
 
 impl FaultClient {
     /// Creates a client of the lmstfy wire. `number` selects the API that it uses first.
-    pub(crate) fn new(doors: &[QueueClient], number: usize, shared: Arc<ClientState>) -> Self {
+    pub(crate) fn new(endpoints: &[QueueClient], number: usize, shared: Arc<ClientState>) -> Self {
         Self {
-            endpoints: doors
+            endpoints: endpoints
                 .iter()
                 .map(QueueClient::with_separate_connections)
                 .collect(),
-            endpoint: number % doors.len(),
+            endpoint: number % endpoints.len(),
             source: RequestSource::default(),
             timeout: PATIENCE,
             shared,

@@ -51,26 +51,26 @@ impl ConsumerBehavior {
 pub(super) struct RunConsumer {
     client: FaultClient,
     random: StdRng,
-    habit: ConsumerBehavior,
+    behavior: ConsumerBehavior,
     queues: Vec<u16>,
 }
 
 impl RunConsumer {
-    pub(super) fn new(client: FaultClient, mut random: StdRng, habit: ConsumerBehavior) -> Self {
-        let mut queues = habit.queues();
+    pub(super) fn new(client: FaultClient, mut random: StdRng, behavior: ConsumerBehavior) -> Self {
+        let mut queues = behavior.queues();
         let turn = random.random_range(0..queues.len());
         queues.rotate_left(turn);
         Self {
             client,
             random,
-            habit,
+            behavior,
             queues,
         }
     }
 
     pub(super) async fn run(mut self) {
         while !self.client.shared.is_over() {
-            if self.habit == ConsumerBehavior::Guest {
+            if self.behavior == ConsumerBehavior::Guest {
                 let (number, token) = self.client.shared.guest();
                 self.client.use_token(number, &token);
             }
@@ -81,7 +81,7 @@ impl RunConsumer {
             };
             let timeout_s = match self.client.shared.is_careful() {
                 true => 1,
-                false => self.random.random_range(self.habit.timeouts_s()),
+                false => self.random.random_range(self.behavior.timeouts_s()),
             };
             let timeout = Duration::from_secs(timeout_s);
             let hang_up = self.draw_hang_up();
@@ -95,18 +95,18 @@ impl RunConsumer {
     }
 
     fn draw_hang_up(&mut self) -> Option<Duration> {
-        let is_hanging_up = self.habit == ConsumerBehavior::Rough
+        let is_hanging_up = self.behavior == ConsumerBehavior::Rough
             && !self.client.shared.is_careful()
             && self.random.random_bool(0.25);
         is_hanging_up.then(|| Duration::from_micros(self.random.random_range(200..1_500_000)))
     }
 
     async fn process(&mut self, job: Delivery, ttr_s: u64) {
-        let fate = match self.client.shared.is_careful() {
+        let percentile = match self.client.shared.is_careful() {
             true => 99,
             false => self.random.random_range(0..100),
         };
-        match fate {
+        match percentile {
             // Never acked, as after a crash.
             0..12 => {}
             // Acked after the lease has expired.

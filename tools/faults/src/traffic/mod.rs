@@ -35,10 +35,10 @@ use tokio::task::JoinHandle;
 use crate::plan::Plan;
 pub(crate) use client::FaultClient;
 use consumer::{ConsumerBehavior, RunConsumer};
-use native::{Editor, LeaseHabit, NativeProducer, NativeWorker};
+use native::{Editor, LeaseBehavior, NativeProducer, NativeWorker};
 use operator::Operator;
 use ordered::OrderedClient;
-use producer::{Producer, ProducerHabit};
+use producer::{Producer, ProducerBehavior};
 pub(crate) use shared::{ClientState, LANED, LIMIT, LIMITED_QUEUE, all_queues, steady_queues};
 use shared::{DIRECT_QUEUE, LARGE_QUEUE, MIXED_QUEUES, QUEUES};
 use short_lived::ShortLivedQueues;
@@ -49,13 +49,13 @@ const DIRECT_CONSUMERS: usize = 4;
 const IMPATIENCE: Duration = Duration::from_secs(1);
 const NATIVE_PRODUCERS: usize = 3;
 /// How native workers lease.
-const WORKERS: [LeaseHabit; 6] = [
-    LeaseHabit::Short,
-    LeaseHabit::Short,
-    LeaseHabit::Long,
-    LeaseHabit::Long,
-    LeaseHabit::OfJobs,
-    LeaseHabit::OfJobs,
+const WORKERS: [LeaseBehavior; 6] = [
+    LeaseBehavior::Short,
+    LeaseBehavior::Short,
+    LeaseBehavior::Long,
+    LeaseBehavior::Long,
+    LeaseBehavior::OfJobs,
+    LeaseBehavior::OfJobs,
 ];
 /// Consumers of the lmstfy wire for each queue that both wires use.
 const MIXED_CONSUMERS: usize = 2;
@@ -90,17 +90,17 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Starts all clients. Each client uses one of the `doors` first, and switches to another one after a failure.
-    pub(crate) fn start(plan: &Plan, doors: &Endpoints, tokens: &RunTokens) -> Self {
+    /// Starts all clients. Each client uses one of the `endpoints` first, and switches to another one after a failure.
+    pub(crate) fn start(plan: &Plan, endpoints: &Endpoints, tokens: &RunTokens) -> Self {
         let shared = Arc::new(ClientState::new(&tokens.guest));
         let mut load_clients = ClientFactory {
-            doors: &doors.proxied,
+            endpoints: &endpoints.proxied,
             shared: Arc::clone(&shared),
             seed: plan.seed,
             number: 0,
         };
         let (mut producers, mut consumers) = (Vec::new(), Vec::new());
-        let any = ProducerHabit::Any;
+        let any = ProducerBehavior::Any;
         for number in 0..plan.producers {
             let (client, random) = load_clients.next();
             let client = match number % 3 {
@@ -115,7 +115,7 @@ impl Traffic {
         let limited = Producer::new(client, random, any, vec![LIMITED_QUEUE]);
         producers.push(tokio::spawn(limited.run()));
         let (client, random) = load_clients.next();
-        let ballast = Producer::new(client, random, ProducerHabit::Ballast, vec![LARGE_QUEUE]);
+        let ballast = Producer::new(client, random, ProducerBehavior::Ballast, vec![LARGE_QUEUE]);
         producers.push(tokio::spawn(ballast.run()));
         let (client, random) = load_clients.next();
         producers.push(tokio::spawn(Operator::new(client, random).run()));
@@ -124,12 +124,14 @@ impl Traffic {
         let (client, random) = load_clients.next();
         producers.push(tokio::spawn(ShortLivedQueues::new(client, random).run()));
         for number in 0..plan.consumers {
-            let habit = match number % 3 {
+            let behavior = match number % 3 {
                 2 => ConsumerBehavior::Rough,
                 _ => ConsumerBehavior::Calm,
             };
             let (client, random) = load_clients.next();
-            consumers.push(tokio::spawn(RunConsumer::new(client, random, habit).run()));
+            consumers.push(tokio::spawn(
+                RunConsumer::new(client, random, behavior).run(),
+            ));
         }
         let (mut client, random) = load_clients.next();
         client.use_token(LIMIT.token, &tokens.limited);
@@ -145,24 +147,24 @@ impl Traffic {
             producers,
             consumers,
         };
-        load_clients.doors = &doors.direct;
+        load_clients.endpoints = &endpoints.direct;
         all.start_direct(&mut load_clients);
-        load_clients.doors = &doors.proxied;
+        load_clients.endpoints = &endpoints.proxied;
         all.start_native(&mut load_clients, &tokens.api_key);
         all
     }
 
     /// Starts clients that use a separate queue, without a proxy.
     fn start_direct(&mut self, load_clients: &mut ClientFactory<'_>) {
-        for _ in load_clients.doors {
+        for _ in load_clients.endpoints {
             let (client, random) = load_clients.next();
             let (client, queues) = (client.without_proxy(), vec![DIRECT_QUEUE]);
-            let producer = Producer::new(client, random, ProducerHabit::Any, queues);
+            let producer = Producer::new(client, random, ProducerBehavior::Any, queues);
             self.producers.push(tokio::spawn(producer.run()));
             for _ in 0..DIRECT_CONSUMERS {
                 let (client, random) = load_clients.next();
-                let habit = ConsumerBehavior::Of(DIRECT_QUEUE);
-                let consumer = RunConsumer::new(client.without_proxy(), random, habit);
+                let behavior = ConsumerBehavior::Of(DIRECT_QUEUE);
+                let consumer = RunConsumer::new(client.without_proxy(), random, behavior);
                 self.consumers.push(tokio::spawn(consumer.run()));
             }
         }
@@ -180,12 +182,12 @@ impl Traffic {
         let editor = Editor::new(client, lmstfy, random);
         self.producers.push(tokio::spawn(editor.run()));
         let (client, random) = load_clients.next();
-        let habit = ProducerHabit::Crossing;
-        let crossing = Producer::new(client, random, habit, MIXED_QUEUES.collect());
+        let behavior = ProducerBehavior::Crossing;
+        let crossing = Producer::new(client, random, behavior, MIXED_QUEUES.collect());
         self.producers.push(tokio::spawn(crossing.run()));
-        for habit in WORKERS {
+        for behavior in WORKERS {
             let (client, random) = load_clients.next_native(api_key);
-            let worker = NativeWorker::new(client, random, habit);
+            let worker = NativeWorker::new(client, random, behavior);
             self.consumers.push(tokio::spawn(worker.run()));
         }
         for queue in MIXED_QUEUES {
@@ -224,7 +226,7 @@ async fn wait_for_all<T>(clients: &mut Vec<JoinHandle<T>>) -> Vec<T> {
 
 /// Creates numbered clients, each with its random generator.
 struct ClientFactory<'a> {
-    doors: &'a [QueueClient],
+    endpoints: &'a [QueueClient],
     shared: Arc<ClientState>,
     seed: u64,
     number: usize,
@@ -238,7 +240,7 @@ impl ClientFactory<'_> {
     }
 
     fn next(&mut self) -> (FaultClient, StdRng) {
-        let client = FaultClient::new(self.doors, self.number, Arc::clone(&self.shared));
+        let client = FaultClient::new(self.endpoints, self.number, Arc::clone(&self.shared));
         self.number += 1;
         let seed = self.seed.wrapping_add(self.number as u64);
         (client, StdRng::seed_from_u64(seed.rotate_left(32)))

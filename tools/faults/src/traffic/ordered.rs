@@ -39,8 +39,8 @@ impl OrderedClient {
             let pause = Duration::from_millis(self.random.random_range(0..2 * PAUSE_MS));
             tokio::time::sleep(pause).await;
         }
-        let habit = ConsumerBehavior::Of(ORDERED_QUEUE);
-        let rest = RunConsumer::new(self.client.new_sibling(), self.random, habit);
+        let behavior = ConsumerBehavior::Of(ORDERED_QUEUE);
+        let rest = RunConsumer::new(self.client.new_sibling(), self.random, behavior);
         vec![tokio::spawn(rest.run())]
     }
 

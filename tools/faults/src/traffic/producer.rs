@@ -17,7 +17,7 @@ const RETRIES: usize = 3;
 
 /// What a producer publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProducerHabit {
+pub(super) enum ProducerBehavior {
     /// Any jobs. It cancels and replaces some.
     Any,
     /// Jobs that do not expire, to queues of native clients.
@@ -27,7 +27,7 @@ pub(super) enum ProducerHabit {
     Ballast,
 }
 
-impl ProducerHabit {
+impl ProducerBehavior {
     /// The mean pause between two requests.
     const fn pause_ms(self) -> u64 {
         match self {
@@ -42,7 +42,7 @@ impl ProducerHabit {
 pub(super) struct Producer {
     client: FaultClient,
     random: StdRng,
-    habit: ProducerHabit,
+    behavior: ProducerBehavior,
     queues: Vec<u16>,
 }
 
@@ -50,13 +50,13 @@ impl Producer {
     pub(super) const fn new(
         client: FaultClient,
         random: StdRng,
-        habit: ProducerHabit,
+        behavior: ProducerBehavior,
         queues: Vec<u16>,
     ) -> Self {
         Self {
             client,
             random,
-            habit,
+            behavior,
             queues,
         }
     }
@@ -66,13 +66,13 @@ impl Producer {
         while !self.client.shared.is_publishing_over() {
             let queue = self.queues[self.random.random_range(0..self.queues.len())];
             let (random, shared) = (&mut self.random, &self.client.shared);
-            let versions = match self.habit {
-                ProducerHabit::Any => draw::versions(random, shared),
-                ProducerHabit::Crossing => vec![draw::crossing(random, shared)],
-                ProducerHabit::Ballast => draw::ballast(random, shared),
+            let versions = match self.behavior {
+                ProducerBehavior::Any => draw::versions(random, shared),
+                ProducerBehavior::Crossing => vec![draw::crossing(random, shared)],
+                ProducerBehavior::Ballast => draw::ballast(random, shared),
             };
             self.publish(queue, versions).await;
-            let pause_ms = self.random.random_range(0..2 * self.habit.pause_ms());
+            let pause_ms = self.random.random_range(0..2 * self.behavior.pause_ms());
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         }
         Vec::new()
@@ -81,7 +81,7 @@ impl Producer {
     async fn publish(&mut self, queue: u16, mut versions: Vec<VersionSpec>) {
         for _ in 0..=RETRIES {
             match self.client.publish(queue, versions.clone()).await {
-                RequestOutcome::Published(results) if self.habit == ProducerHabit::Any => {
+                RequestOutcome::Published(results) if self.behavior == ProducerBehavior::Any => {
                     let ids = results.iter().filter_map(|result| result.id());
                     for id in ids {
                         self.follow_up(queue, id).await;

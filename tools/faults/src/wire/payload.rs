@@ -21,29 +21,29 @@ const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 
 /// Returns the body of a job: its parameters, then padding. The padding of jobs with odd numbers, and of all binary
 /// bodies, does not compress.
-pub(super) fn body(terms: &VersionSpec) -> Vec<u8> {
-    let mut random = random_from(terms.number);
-    if terms.is_binary {
+pub(super) fn body(spec: &VersionSpec) -> Vec<u8> {
+    let mut random = random_from(spec.number);
+    if spec.is_binary {
         let mut body = BINARY.to_vec();
-        body.extend(terms.number.to_be_bytes());
-        body.extend((terms.bytes as u64).to_be_bytes());
-        body.push(terms.attributes);
+        body.extend(spec.number.to_be_bytes());
+        body.extend((spec.bytes as u64).to_be_bytes());
+        body.push(spec.attributes);
         let head = body.len();
-        body.resize(head.max(terms.bytes), 0);
+        body.resize(head.max(spec.bytes), 0);
         random.fill(&mut body[head..]);
         return body;
     }
     let head = format!(
         "{{\"job\":{},\"bytes\":{},\"attributes\":{},\"pad\":\"",
-        terms.number, terms.bytes, terms.attributes
+        spec.number, spec.bytes, spec.attributes
     );
-    let length = terms.bytes.saturating_sub(head.len() + 2);
+    let length = spec.bytes.saturating_sub(head.len() + 2);
     let mut pad = vec![0; length];
-    match terms.number.is_multiple_of(2) {
-        true => pad.fill(b'a' + (terms.number % 26) as u8),
+    match spec.number.is_multiple_of(2) {
+        true => pad.fill(b'a' + (spec.number % 26) as u8),
         false => random.fill(&mut pad[..]),
     }
-    if !terms.number.is_multiple_of(2) {
+    if !spec.number.is_multiple_of(2) {
         let letter = |byte: &mut u8| *byte = LETTERS[usize::from(*byte) % LETTERS.len()];
         pad.iter_mut().for_each(letter);
     }
@@ -51,13 +51,13 @@ pub(super) fn body(terms: &VersionSpec) -> Vec<u8> {
 }
 
 /// Returns the attributes of a job: names without `Job-Attr-`, and values.
-pub(super) fn attributes(terms: &VersionSpec) -> Vec<(String, String)> {
-    let mut random = random_from(!terms.number);
-    let numbers = 0..terms.attributes;
+pub(super) fn attributes(spec: &VersionSpec) -> Vec<(String, String)> {
+    let mut random = random_from(!spec.number);
+    let numbers = 0..spec.attributes;
     let attributes = numbers.map(|number| {
         let length = random.random_range(0..20);
         let name = text(&mut random, length, |byte| LETTERS[byte % LETTERS.len()]);
-        let length = match terms.attributes >= LONG_VALUES_FROM {
+        let length = match spec.attributes >= LONG_VALUES_FROM {
             true => VALUE_BYTES_MAX,
             false => random.random_range(1..=VALUE_BYTES_MAX / 4),
         };
@@ -80,12 +80,12 @@ pub(super) fn number_of(job: &ReceivedJob) -> Option<u64> {
 
 /// The same, for these attributes, whose names are in lower case.
 pub(super) fn number_in(body: &[u8], found: &BTreeMap<String, String>) -> Option<u64> {
-    let terms = parse_parameters(body)?;
-    let expected: BTreeMap<String, String> = attributes(&terms)
+    let spec = parse_parameters(body)?;
+    let expected: BTreeMap<String, String> = attributes(&spec)
         .into_iter()
         .map(|(name, value)| (name.to_lowercase(), value))
         .collect();
-    (self::body(&terms) == body && expected == *found).then_some(terms.number)
+    (self::body(&spec) == body && expected == *found).then_some(spec.number)
 }
 
 fn parse_parameters(body: &[u8]) -> Option<VersionSpec> {
@@ -99,7 +99,7 @@ fn parse_parameters(body: &[u8]) -> Option<VersionSpec> {
             is_binary: true,
             ..VersionSpec::default()
         })
-        .filter(|terms| terms.bytes <= body.len());
+        .filter(|spec| spec.bytes <= body.len());
     }
     let value: Value = serde_json::from_slice(body).ok()?;
     Some(VersionSpec {
@@ -108,7 +108,7 @@ fn parse_parameters(body: &[u8]) -> Option<VersionSpec> {
         attributes: u8::try_from(value["attributes"].as_u64()?).ok()?,
         ..VersionSpec::default()
     })
-    .filter(|terms| terms.bytes <= body.len())
+    .filter(|spec| spec.bytes <= body.len())
 }
 
 fn text(random: &mut StdRng, length: usize, byte: impl Fn(usize) -> u8) -> String {
@@ -144,13 +144,13 @@ mod tests {
     fn a_body_identifies_its_job_only_if_every_byte_matches() {
         for bytes in [0, 60, 70_000] {
             for (number, is_binary) in [(42, false), (43, false), (44, true)] {
-                let terms = VersionSpec {
+                let spec = VersionSpec {
                     number,
                     bytes,
                     is_binary,
                     ..VersionSpec::default()
                 };
-                let mut body = body(&terms);
+                let mut body = body(&spec);
                 assert!(body.len() >= bytes);
                 let read = |body: &[u8]| number_of(&delivery(body.to_vec(), Value::Null));
                 assert_eq!(read(&body), Some(number));
@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn no_two_attributes_of_a_job_have_the_same_name() {
         for number in 0..5000 {
-            let terms = VersionSpec {
+            let spec = VersionSpec {
                 number,
                 attributes: ATTRIBUTES_MAX,
                 ..VersionSpec::default()
             };
-            let names = attributes(&terms).into_iter();
+            let names = attributes(&spec).into_iter();
             let names: BTreeSet<String> = names.map(|(name, _)| name.to_lowercase()).collect();
             assert_eq!(names.len(), usize::from(ATTRIBUTES_MAX), "job {number}");
         }
@@ -180,17 +180,17 @@ mod tests {
     #[test]
     fn attributes_are_compared_too() {
         for count in [3, ATTRIBUTES_MAX] {
-            let terms = VersionSpec {
+            let spec = VersionSpec {
                 number: 7,
                 bytes: 100,
                 attributes: count,
                 ..VersionSpec::default()
             };
             let mut shown = json!({});
-            for (name, value) in attributes(&terms) {
+            for (name, value) in attributes(&spec) {
                 shown[name.to_lowercase()] = value.into();
             }
-            let body = body(&terms);
+            let body = body(&spec);
             assert_eq!(number_of(&delivery(body.clone(), shown.clone())), Some(7));
             assert_eq!(number_of(&delivery(body.clone(), Value::Null)), None);
             let first = shown.as_object_mut().unwrap().values_mut().next().unwrap();

@@ -4,10 +4,10 @@ use super::*;
 
 /// Delivered at 1 s and at 5 s, of three tries.
 fn delivered_twice() -> HistoryBuilder {
-    let tale = HistoryBuilder::new()
-        .publish(terms(S - 2 * MS, 0, 3))
+    let history = HistoryBuilder::new()
+        .publish(version_spec(S - 2 * MS, 0, 3))
         .deliver(S, 2);
-    tale.deliver(S + TTR + 3 * MS, 1)
+    history.deliver(S + TTR + 3 * MS, 1)
 }
 
 #[test]
@@ -52,44 +52,45 @@ fn a_replaced_master_may_show_acked_jobs() {
 
 #[test]
 fn a_peeked_job_existed() {
-    let peek = |tale: HistoryBuilder, at| {
+    let peek = |history: HistoryBuilder, at| {
         let got = Box::new(delivered(at, 0));
-        tale.request(at, show_of(1), RequestOutcome::Peeked(got))
+        history.request(at, show_of(1), RequestOutcome::Peeked(got))
     };
-    let tale = delivered_twice().ack(S + TTR + 9 * MS, no_job());
-    peek(tale.clone(), S + TTR + 100 * MS).expect(&[]);
-    peek(tale, 2 * S + TTR + 20 * MS).expect(&[Defect::Lost]);
-    let tale = delivered_twice().ack(S + TTR + 9 * MS, acked());
-    peek(tale.clone(), S + TTR + 9 * MS).expect(&[]);
-    peek(tale, S + TTR + 11 * MS).expect(&[Defect::AfterItsEnd, Defect::Lost]);
+    let history = delivered_twice().ack(S + TTR + 9 * MS, no_job());
+    peek(history.clone(), S + TTR + 100 * MS).expect(&[]);
+    peek(history, 2 * S + TTR + 20 * MS).expect(&[Defect::Lost]);
+    let history = delivered_twice().ack(S + TTR + 9 * MS, acked());
+    peek(history.clone(), S + TTR + 9 * MS).expect(&[]);
+    peek(history, S + TTR + 11 * MS).expect(&[Defect::AfterItsEnd, Defect::Lost]);
 }
 
 #[test]
 fn a_peek_must_show_an_existing_job() {
-    let nothing = |tale: HistoryBuilder, at| tale.request(at, show_of(1), RequestOutcome::NotFound);
-    let tale = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+    let nothing =
+        |history: HistoryBuilder, at| history.request(at, show_of(1), RequestOutcome::NotFound);
+    let history = HistoryBuilder::new()
+        .publish(version_spec(0, 0, 1))
         .deliver(2 * MS, 0);
-    nothing(tale.clone().ack(S, acked()), 900 * MS).expect(&[Defect::Lost]);
-    nothing(tale.clone().ack(S, acked()), S).expect(&[]);
-    nothing(tale.ack(S, acked()), 0).expect(&[]);
-    let expires = HistoryBuilder::new().publish(terms(0, 2 * S, 1));
+    nothing(history.clone().ack(S, acked()), 900 * MS).expect(&[Defect::Lost]);
+    nothing(history.clone().ack(S, acked()), S).expect(&[]);
+    nothing(history.ack(S, acked()), 0).expect(&[]);
+    let expires = HistoryBuilder::new().publish(version_spec(0, 2 * S, 1));
     nothing(expires, 2 * S).expect(&[Defect::Lost]);
 }
 
 #[test]
 fn two_consumers_never_hold_a_job_at_once_however_many_they_ask_for() {
     let batches = |second: u64| {
-        let tale = HistoryBuilder::new()
-            .publish(terms(0, 0, 3))
+        let history = HistoryBuilder::new()
+            .publish(version_spec(0, 0, 3))
             .deliver(100 * MS, 2);
-        let mut tale = tale.deliver(second, 1).ack(4 * S, acked());
-        for operation in &mut tale.0.operations {
+        let mut history = history.deliver(second, 1).ack(4 * S, acked());
+        for operation in &mut history.0.operations {
             if let ClientRequest::Reserve { max_jobs, .. } = &mut operation.request {
                 *max_jobs = 4;
             }
         }
-        tale
+        history
     };
     batches(TTR + 100 * MS).expect(&[]);
     batches(TTR + 99 * MS).expect(&[Defect::Doubled]);
@@ -98,14 +99,15 @@ fn two_consumers_never_hold_a_job_at_once_however_many_they_ask_for() {
 
 #[test]
 fn a_batch_has_no_job_that_was_acked_before() {
-    let mut tale = HistoryBuilder::new()
-        .publish(terms(0, 0, 3))
+    let mut history = HistoryBuilder::new()
+        .publish(version_spec(0, 0, 3))
         .deliver(2 * MS, 2);
-    tale = tale.ack(S, acked());
+    history = history.ack(S, acked());
     let answer = RequestOutcome::Delivered(vec![delivered(3 * S, 1)]);
     // The consume began before the ack.
-    let tale = tale.consume(span(500 * MS, 3 * S + MS), answer);
-    tale.ack(3 * S + 5 * MS, acked())
+    let history = history.consume(span(500 * MS, 3 * S + MS), answer);
+    history
+        .ack(3 * S + 5 * MS, acked())
         .expect(&[Defect::AfterItsEnd]);
 }
 
@@ -114,7 +116,7 @@ fn a_replaced_job_is_gone_and_the_new_one_exists() {
     let replaced = |outcome| {
         let job = VersionSpec {
             number: 2,
-            ..terms(S, 0, 1)
+            ..version_spec(S, 0, 1)
         };
         let request = ClientRequest::Publish {
             queue: 3,
@@ -123,7 +125,7 @@ fn a_replaced_job_is_gone_and_the_new_one_exists() {
             replaced: Some("1".to_owned()),
         };
         HistoryBuilder::new()
-            .publish(terms(3 * S, 0, 1))
+            .publish(version_spec(3 * S, 0, 1))
             .request(S, request, outcome)
     };
     let published = replaced(stored(&[2]));
@@ -142,11 +144,11 @@ fn a_replaced_job_is_gone_and_the_new_one_exists() {
 fn a_dead_letter_shows_dead_jobs_of_its_queue() {
     let head = |at, queue| {
         let dead = RequestOutcome::DeadLetter(Some("1".to_owned()));
-        let tale = HistoryBuilder::new()
-            .publish(terms(0, 0, 1))
+        let history = HistoryBuilder::new()
+            .publish(version_spec(0, 0, 1))
             .deliver(2 * MS, 0);
-        let tale = tale.request(at, ClientRequest::PeekDead { queue }, dead);
-        tale.ack(5 * S, acked())
+        let history = history.request(at, ClientRequest::PeekDead { queue }, dead);
+        history.ack(5 * S, acked())
     };
     head(4 * S, 3).expect(&[]);
     head(4 * S, 4).expect(&[Defect::Foreign]);

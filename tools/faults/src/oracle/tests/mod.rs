@@ -36,7 +36,7 @@ fn span(from: u64, to: u64) -> Span {
     }
 }
 
-fn terms(delay: u64, ttl: u64, tries: u64) -> VersionSpec {
+fn version_spec(delay: u64, ttl: u64, tries: u64) -> VersionSpec {
     VersionSpec {
         number: 1,
         delay,
@@ -50,13 +50,13 @@ fn terms(delay: u64, ttl: u64, tries: u64) -> VersionSpec {
 impl HistoryBuilder {
     /// With a consumer that requests jobs all the time and gets none.
     fn new() -> Self {
-        let tale = Self(History {
+        let history = Self(History {
             bound: S,
             began: T0,
             ended: T0 + 110 * S,
             ..History::default()
         });
-        tale.consume(span(0, 110 * S), RequestOutcome::Delivered(Vec::new()))
+        history.consume(span(0, 110 * S), RequestOutcome::Delivered(Vec::new()))
     }
 
     fn operation(self, at: Span, request: ClientRequest, outcome: RequestOutcome) -> Self {
@@ -81,13 +81,13 @@ impl HistoryBuilder {
         self
     }
 
-    fn publish_with(self, terms: VersionSpec, outcome: RequestOutcome) -> Self {
-        self.operation(span(0, 5 * MS), publish_of(&[terms]), outcome)
+    fn publish_with(self, version_spec: VersionSpec, outcome: RequestOutcome) -> Self {
+        self.operation(span(0, 5 * MS), publish_of(&[version_spec]), outcome)
     }
 
     /// Adds a successful publish; the job is stored 1 ms after the begin.
-    fn publish(self, terms: VersionSpec) -> Self {
-        self.publish_with(terms, stored(&[1]))
+    fn publish(self, version_spec: VersionSpec) -> Self {
+        self.publish_with(version_spec, stored(&[1]))
     }
 
     fn consume(self, at: Span, outcome: RequestOutcome) -> Self {
@@ -248,33 +248,36 @@ fn no_job() -> RequestOutcome {
 
 #[test]
 fn a_correct_history_has_no_findings() {
-    let tale = HistoryBuilder::new()
-        .publish(terms(S, 0, 3))
+    let history = HistoryBuilder::new()
+        .publish(version_spec(S, 0, 3))
         .deliver(S + 3 * MS, 2)
         .deliver(3 * S + 5 * MS, 1);
-    tale.ack(3 * S + 9 * MS, acked()).expect(&[]);
+    history.ack(3 * S + 9 * MS, acked()).expect(&[]);
 }
 
 #[test]
 fn a_job_that_is_never_delivered_is_lost() {
-    let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
-    tale.expect(&[Defect::Lost]);
-    tale.clone().cancel(MS * 10).expect(&[]);
+    let history = HistoryBuilder::new().publish(version_spec(S, 0, 1));
+    history.expect(&[Defect::Lost]);
+    history.clone().cancel(MS * 10).expect(&[]);
     // An ack without an answer may have been carried out; one that was not sent was not.
-    tale.clone()
+    history
+        .clone()
         .deliver(S + 2 * MS, 0)
         .ack(2 * S, no_job())
         .expect(&[]);
-    tale.deliver(S + 2 * MS, 0)
+    history
+        .deliver(S + 2 * MS, 0)
         .ack(2 * S, RequestOutcome::NotSent)
         .expect(&[Defect::Lost]);
 }
 
 #[test]
 fn a_job_whose_publish_is_open_may_exist_or_not() {
-    let tale = HistoryBuilder::new().publish_with(terms(S, 0, 1), no_job());
-    tale.expect(&[]);
-    tale.deliver(S + 2 * MS, 0)
+    let history = HistoryBuilder::new().publish_with(version_spec(S, 0, 1), no_job());
+    history.expect(&[]);
+    history
+        .deliver(S + 2 * MS, 0)
         .ack(S + 5 * MS, acked())
         .expect(&[]);
 }
@@ -282,10 +285,10 @@ fn a_job_whose_publish_is_open_may_exist_or_not() {
 #[test]
 fn a_job_whose_publish_was_rejected_is_not_delivered() {
     let came = |outcome| {
-        let tale = HistoryBuilder::new()
-            .publish_with(terms(0, 0, 1), outcome)
+        let history = HistoryBuilder::new()
+            .publish_with(version_spec(0, 0, 1), outcome)
             .deliver(2 * MS, 0);
-        tale.ack(5 * MS, acked())
+        history.ack(5 * MS, acked())
     };
     came(RequestOutcome::NotSent).expect(&[Defect::Foreign]);
     came(RequestOutcome::Refused(400)).expect(&[Defect::Foreign]);
@@ -300,13 +303,13 @@ fn a_job_whose_publish_was_rejected_is_not_delivered() {
 #[test]
 fn a_job_may_disappear_only_when_it_expires() {
     HistoryBuilder::new()
-        .publish(terms(S, 1500 * MS, 1))
+        .publish(version_spec(S, 1500 * MS, 1))
         .expect(&[]);
     // It was available for 5 s while consumers waited for it.
     HistoryBuilder::new()
-        .publish(terms(S, 6 * S, 1))
+        .publish(version_spec(S, 6 * S, 1))
         .expect(&[Defect::Lost]);
-    let stopped = HistoryBuilder::new().publish(terms(S, 6 * S, 1));
+    let stopped = HistoryBuilder::new().publish(version_spec(S, 6 * S, 1));
     stopped
         .episode(Class::RedisPause, span(S, 6 * S), None)
         .expect(&[]);
@@ -315,31 +318,36 @@ fn a_job_may_disappear_only_when_it_expires() {
 #[test]
 fn what_redis_may_lose_is_counted_and_excused() {
     let around = span(0, S);
-    let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
-    let tale = tale.episode(Class::RedisKill, around, Some(around));
-    tale.expect(&[]);
-    assert_eq!(judge(&tale.0).counts.lost_with_redis, 1);
-    let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
+    let history = HistoryBuilder::new().publish(version_spec(S, 0, 1));
+    let history = history.episode(Class::RedisKill, around, Some(around));
+    history.expect(&[]);
+    assert_eq!(judge(&history.0).counts.lost_with_redis, 1);
+    let history = HistoryBuilder::new().publish(version_spec(S, 0, 1));
     let later = span(S, 2 * S);
-    tale.episode(Class::RedisKill, later, Some(later))
+    history
+        .episode(Class::RedisKill, later, Some(later))
         .expect(&[Defect::Lost]);
 }
 
 #[test]
 fn a_job_before_its_time_is_early() {
-    let tale = HistoryBuilder::new().publish(terms(S, 0, 1)).deliver(S, 0);
-    tale.ack(2 * S, acked()).expect(&[Defect::Early]);
-    let tale = HistoryBuilder::new()
-        .publish(terms(S, 0, 1))
+    let history = HistoryBuilder::new()
+        .publish(version_spec(S, 0, 1))
+        .deliver(S, 0);
+    history.ack(2 * S, acked()).expect(&[Defect::Early]);
+    let history = HistoryBuilder::new()
+        .publish(version_spec(S, 0, 1))
         .deliver(S + MS, 0);
-    tale.ack(2 * S, acked()).expect(&[]);
+    history.ack(2 * S, acked()).expect(&[]);
 }
 
 #[test]
 fn a_job_after_its_window_is_late() {
     let late = |at: u64| {
-        let tale = HistoryBuilder::new().publish(terms(S, 0, 2)).deliver(at, 1);
-        tale.ack(at + 5 * MS, acked())
+        let history = HistoryBuilder::new()
+            .publish(version_spec(S, 0, 2))
+            .deliver(at, 1);
+        history.ack(at + 5 * MS, acked())
     };
     late(2 * S - MS).expect(&[]);
     late(2 * S + MS).expect(&[Defect::Late]);
@@ -363,10 +371,12 @@ fn a_job_after_its_window_is_late() {
 fn a_consumer_that_hung_up_may_have_held_the_job() {
     // A try is missing; one consume can have used it, for the length of a lease.
     let taken = |tries_left| {
-        let tale = HistoryBuilder::new()
-            .publish(terms(0, 0, 3))
+        let history = HistoryBuilder::new()
+            .publish(version_spec(0, 0, 3))
             .consume(span(0, 10 * MS), no_job());
-        tale.deliver(TTR + 900 * MS, tries_left).ack(4 * S, acked())
+        history
+            .deliver(TTR + 900 * MS, tries_left)
+            .ack(4 * S, acked())
     };
     taken(1).expect(&[]);
     taken(2).expect(&[Defect::Late]);
@@ -375,10 +385,10 @@ fn a_consumer_that_hung_up_may_have_held_the_job() {
 #[test]
 fn a_second_delivery_must_wait_for_the_end_of_the_lease() {
     let twice = |second: u64, tries_left| {
-        let tale = HistoryBuilder::new()
-            .publish(terms(0, 0, 3))
+        let history = HistoryBuilder::new()
+            .publish(version_spec(0, 0, 3))
             .deliver(2 * MS, 2);
-        tale.deliver(second, tries_left).ack(4 * S, acked())
+        history.deliver(second, tries_left).ack(4 * S, acked())
     };
     twice(TTR + 2 * MS, 1).expect(&[]);
     twice(TTR + MS, 1).expect(&[Defect::Doubled]);
@@ -394,17 +404,17 @@ fn a_second_delivery_must_wait_for_the_end_of_the_lease() {
 
 #[test]
 fn a_job_is_not_delivered_more_often_than_it_has_tries() {
-    let tale = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+    let history = HistoryBuilder::new()
+        .publish(version_spec(0, 0, 1))
         .deliver(2 * MS, 1);
-    tale.ack(5 * MS, acked()).expect(&[Defect::Doubled]);
+    history.ack(5 * MS, acked()).expect(&[Defect::Doubled]);
 }
 
 #[test]
 fn a_job_is_not_delivered_after_its_end() {
-    let ended = |tale: HistoryBuilder| tale.deliver(4 * S, 2).ack(4 * S + 5 * MS, acked());
+    let ended = |history: HistoryBuilder| history.deliver(4 * S, 2).ack(4 * S + 5 * MS, acked());
     let cancelled = HistoryBuilder::new()
-        .publish(terms(4 * S - 2 * MS, 0, 3))
+        .publish(version_spec(4 * S - 2 * MS, 0, 3))
         .cancel(S);
     ended(cancelled.clone()).expect(&[Defect::AfterItsEnd]);
     let around = span(S, S + MS);
@@ -412,7 +422,7 @@ fn a_job_is_not_delivered_after_its_end() {
     ended(forgotten).expect(&[]);
     // Concurrent requests may be carried out in any order.
     let at_once = HistoryBuilder::new()
-        .publish(terms(4 * S - 2 * MS, 0, 3))
+        .publish(version_spec(4 * S - 2 * MS, 0, 3))
         .cancel(4 * S - MS / 2);
     ended(at_once).expect(&[]);
 }
@@ -422,10 +432,10 @@ fn a_job_that_was_not_published_is_foreign() {
     let foreign = |change: fn(&mut Delivery)| {
         let mut got = delivered(2 * MS, 0);
         change(&mut got);
-        let tale = HistoryBuilder::new()
-            .publish(terms(0, 0, 1))
+        let history = HistoryBuilder::new()
+            .publish(version_spec(0, 0, 1))
             .deliver_as(2 * MS, got);
-        tale.ack(5 * MS, acked()).expect(&[Defect::Foreign]);
+        history.ack(5 * MS, acked()).expect(&[Defect::Foreign]);
     };
     foreign(|got| got.number = None);
     foreign(|got| got.number = Some(2));
@@ -435,26 +445,26 @@ fn a_job_that_was_not_published_is_foreign() {
 
 #[test]
 fn a_job_dies_only_of_used_tries() {
-    let exhumed = |tale: HistoryBuilder| {
-        let tale = tale.respawn(100 * S).deliver(100 * S + MS, 0);
-        tale.ack(101 * S, acked())
+    let exhumed = |history: HistoryBuilder| {
+        let history = history.respawn(100 * S).deliver(100 * S + MS, 0);
+        history.ack(101 * S, acked())
     };
     let used = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+        .publish(version_spec(0, 0, 1))
         .deliver(2 * MS, 0);
     exhumed(used.clone()).expect(&[]);
     // Reserved in the ms in which it was respawned: the begin of a lease is known only to the ms.
     let at_once = used.respawn(100 * S + 300).deliver(100 * S, 0);
     at_once.ack(101 * S, acked()).expect(&[]);
     let unused = HistoryBuilder::new()
-        .publish(terms(0, 0, 3))
+        .publish(version_spec(0, 0, 3))
         .deliver(2 * MS, 2);
     exhumed(unused.clone()).expect(&[Defect::DiedEarly]);
     let taken = unused.consume(span(2 * S + 10 * MS, 3 * S), no_job());
     exhumed(taken.consume(span(5 * S, 6 * S), no_job())).expect(&[]);
     // A dead job is delivered again only after a respawn.
     let used = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+        .publish(version_spec(0, 0, 1))
         .deliver(2 * MS, 0);
     used.deliver(100 * S + MS, 0)
         .ack(101 * S, acked())
@@ -464,15 +474,15 @@ fn a_job_dies_only_of_used_tries() {
 #[test]
 fn a_job_that_all_replicas_confirmed_is_not_lost_with_a_master() {
     let around = span(0, S);
-    let tale = |is_replicated| {
-        let mut tale = HistoryBuilder::new().publish(terms(S, 0, 1));
-        tale.0.is_replicated = is_replicated;
-        tale.episode(Class::Failover, around, Some(around))
+    let history = |is_replicated| {
+        let mut history = HistoryBuilder::new().publish(version_spec(S, 0, 1));
+        history.0.is_replicated = is_replicated;
+        history.episode(Class::Failover, around, Some(around))
     };
-    tale(false).expect(&[]);
-    tale(true).expect(&[Defect::Lost]);
+    history(false).expect(&[]);
+    history(true).expect(&[Defect::Lost]);
     // Other acknowledged writes may be lost: an ack here.
-    let ended = tale(true).ack(S - MS, acked()).deliver(S + 2 * MS, 0);
+    let ended = history(true).ack(S - MS, acked()).deliver(S + 2 * MS, 0);
     ended.clone().ack(2 * S, acked()).expect(&[]);
     // Then the job exists again, and must be ended again.
     ended.expect(&[Defect::Lost]);
@@ -481,7 +491,7 @@ fn a_job_that_all_replicas_confirmed_is_not_lost_with_a_master() {
 #[test]
 fn a_job_that_was_stored_but_not_confirmed_may_be_delivered() {
     let unconfirmed =
-        HistoryBuilder::new().publish_with(terms(0, 0, 1), RequestOutcome::Failed(504));
+        HistoryBuilder::new().publish_with(version_spec(0, 0, 1), RequestOutcome::Failed(504));
     let full = unconfirmed.episode(Class::MemoryFull, span(0, S), None);
     full.expect(&[]);
     full.deliver(2 * MS, 0).ack(5 * MS, acked()).expect(&[]);

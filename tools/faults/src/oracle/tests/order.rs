@@ -5,22 +5,22 @@ use super::*;
 /// Jobs 1, 2, … of queue 3, published 10 ms apart, then delivered in this order, 1 ms apart, to a consumer of only this
 /// queue.
 fn drained(order: &[u64]) -> HistoryBuilder {
-    let mut tale = HistoryBuilder::new();
-    tale.0.bound = 400 * MS;
+    let mut history = HistoryBuilder::new();
+    history.0.bound = 400 * MS;
     for number in 1..=order.len() as u64 {
         let version = VersionSpec {
             number,
-            ..terms(0, 0, 1)
+            ..version_spec(0, 0, 1)
         };
-        tale = tale.request(number * 10 * MS, publish_of(&[version]), stored(&[number]));
+        history = history.request(number * 10 * MS, publish_of(&[version]), stored(&[number]));
     }
     for (place, number) in (0..).zip(order) {
         let at = 300 * MS + place * MS;
         let got = delivery_of(*number, number * 10 * MS, at, 0);
-        tale = tale.consume(span(at, at + MS), RequestOutcome::Delivered(vec![got]));
-        tale = tale.request(at + MS, ack_of(*number), acked());
+        history = history.consume(span(at, at + MS), RequestOutcome::Delivered(vec![got]));
+        history = history.request(at + MS, ack_of(*number), acked());
     }
-    tale
+    history
 }
 
 #[test]
@@ -36,9 +36,9 @@ fn possible_reordering_is_an_excuse() {
     reversed().expect(&[Defect::OutOfOrder]);
     // There is no order between lanes.
     let laned = |queue| {
-        let mut tale = reversed();
-        tale.0.laned.push(queue);
-        tale
+        let mut history = reversed();
+        history.0.laned.push(queue);
+        history
     };
     laned(3).expect(&[]);
     laned(4).expect(&[Defect::OutOfOrder]);
@@ -66,27 +66,27 @@ fn a_bulk_keeps_its_order_and_delayed_jobs_are_ordered_by_due_time() {
     let jobs = |delays: [u64; 2]| {
         let job = |(number, delay)| VersionSpec {
             number,
-            ..terms(delay, 0, 1)
+            ..version_spec(delay, 0, 1)
         };
         (1..).zip(delays).map(job).collect::<Vec<VersionSpec>>()
     };
-    let tale = |delays, order: [u64; 2]| {
+    let history = |delays, order: [u64; 2]| {
         let request = publish_of(&jobs(delays));
-        let mut tale = HistoryBuilder::new().request(0, request, stored(&[1, 2]));
-        tale.0.bound = 400 * MS;
+        let mut history = HistoryBuilder::new().request(0, request, stored(&[1, 2]));
+        history.0.bound = 400 * MS;
         for (place, number) in (0..).zip(order) {
             let at = S + 101 * MS + place * MS;
             let got = delivery_of(number, 0, at, 0);
-            tale = tale.consume(span(at, at + MS), RequestOutcome::Delivered(vec![got]));
-            tale = tale.request(at + MS, ack_of(number), acked());
+            history = history.consume(span(at, at + MS), RequestOutcome::Delivered(vec![got]));
+            history = history.request(at + MS, ack_of(number), acked());
         }
-        tale.0.busy.push(span(0, S));
-        tale
+        history.0.busy.push(span(0, S));
+        history
     };
-    tale([0, 0], [1, 2]).expect(&[]);
-    tale([0, 0], [2, 1]).expect(&[Defect::OutOfOrder]);
-    tale([S, S + 100 * MS], [1, 2]).expect(&[]);
-    tale([S, S + 100 * MS], [2, 1]).expect(&[Defect::OutOfOrder]);
-    tale([S, S], [2, 1]).expect(&[]);
-    tale([0, S], [2, 1]).expect(&[Defect::OutOfOrder]);
+    history([0, 0], [1, 2]).expect(&[]);
+    history([0, 0], [2, 1]).expect(&[Defect::OutOfOrder]);
+    history([S, S + 100 * MS], [1, 2]).expect(&[]);
+    history([S, S + 100 * MS], [2, 1]).expect(&[Defect::OutOfOrder]);
+    history([S, S], [2, 1]).expect(&[]);
+    history([0, S], [2, 1]).expect(&[Defect::OutOfOrder]);
 }

@@ -2,35 +2,39 @@
 
 use super::*;
 
-fn purge_ready(tale: HistoryBuilder, at: u64, outcome: RequestOutcome) -> HistoryBuilder {
-    tale.request(at, ClientRequest::PurgeReady { queue: 3 }, outcome)
+fn purge_ready(history: HistoryBuilder, at: u64, outcome: RequestOutcome) -> HistoryBuilder {
+    history.request(at, ClientRequest::PurgeReady { queue: 3 }, outcome)
 }
 
-fn purge_dead(tale: HistoryBuilder, at: u64) -> HistoryBuilder {
+fn purge_dead(history: HistoryBuilder, at: u64) -> HistoryBuilder {
     let request = ClientRequest::PurgeDead { queue: 3, limit: 5 };
-    tale.request(at, request, RequestOutcome::Deleted)
+    history.request(at, request, RequestOutcome::Deleted)
 }
 
 #[test]
 fn a_purge_deletes_what_may_have_been_ready() {
-    let ready = || HistoryBuilder::new().publish(terms(S, 0, 1));
+    let ready = || HistoryBuilder::new().publish(version_spec(S, 0, 1));
     purge_ready(ready(), 500 * MS, RequestOutcome::Deleted).expect(&[Defect::Lost]);
     purge_ready(ready(), S + 2 * MS, RequestOutcome::Deleted).expect(&[]);
     purge_ready(ready(), S + 2 * MS, no_job()).expect(&[]);
     purge_ready(ready(), S + 2 * MS, RequestOutcome::NotSent).expect(&[Defect::Lost]);
     // A job that a consumer held was not ready.
-    let held = || HistoryBuilder::new().publish(terms(0, 0, 2)).deliver(S, 1);
     let held = || {
-        let mut tale = held();
-        tale.0.busy.push(span(0, S));
-        tale
+        HistoryBuilder::new()
+            .publish(version_spec(0, 0, 2))
+            .deliver(S, 1)
+    };
+    let held = || {
+        let mut history = held();
+        history.0.busy.push(span(0, S));
+        history
     };
     purge_ready(held(), 2 * S, RequestOutcome::Deleted).expect(&[Defect::Lost]);
     purge_ready(held(), S + TTR, RequestOutcome::Deleted).expect(&[]);
     // Dead jobs are not ready either.
     let dead = || {
         HistoryBuilder::new()
-            .publish(terms(0, 0, 1))
+            .publish(version_spec(0, 0, 1))
             .deliver(2 * MS, 0)
     };
     purge_ready(dead(), 5 * S, RequestOutcome::Deleted).expect(&[Defect::Lost]);
@@ -41,14 +45,14 @@ fn a_purge_deletes_what_may_have_been_ready() {
 fn a_purge_of_the_dead_deletes_what_may_have_died() {
     let used = || {
         HistoryBuilder::new()
-            .publish(terms(0, 0, 1))
+            .publish(version_spec(0, 0, 1))
             .deliver(2 * MS, 0)
     };
     purge_dead(used(), S).expect(&[Defect::Lost]);
     purge_dead(used(), TTR + 3 * MS).expect(&[]);
     let unused = || {
         HistoryBuilder::new()
-            .publish(terms(0, 0, 2))
+            .publish(version_spec(0, 0, 2))
             .deliver(2 * MS, 1)
     };
     purge_dead(unused(), 6 * S).expect(&[Defect::Lost]);
@@ -57,29 +61,29 @@ fn a_purge_of_the_dead_deletes_what_may_have_died() {
 
 #[test]
 fn a_certainly_purged_job_is_not_delivered() {
-    let purged = |tale: HistoryBuilder| {
-        let tale = purge_ready(tale, 900 * MS, RequestOutcome::Deleted);
-        let tale = tale.deliver(990 * MS, 0);
-        tale.ack(S, acked())
+    let purged = |history: HistoryBuilder| {
+        let history = purge_ready(history, 900 * MS, RequestOutcome::Deleted);
+        let history = history.deliver(990 * MS, 0);
+        history.ack(S, acked())
     };
-    let tale = HistoryBuilder::new().publish(terms(0, 0, 1));
-    purged(tale.clone()).expect(&[Defect::AfterItsEnd]);
+    let history = HistoryBuilder::new().publish(version_spec(0, 0, 1));
+    purged(history.clone()).expect(&[Defect::AfterItsEnd]);
     // A consumer whose timeout had passed may have held it during the purge, and released it.
     let nothing = RequestOutcome::Delivered(Vec::new());
-    let gone = |to| purged(tale.clone().consume(span(MS, to), nothing.clone()));
+    let gone = |to| purged(history.clone().consume(span(MS, to), nothing.clone()));
     gone(800 * MS).expect(&[]);
     gone(200 * MS).expect(&[Defect::AfterItsEnd]);
-    purged(HistoryBuilder::new().publish(terms(MS, 0, 1))).expect(&[]);
+    purged(HistoryBuilder::new().publish(version_spec(MS, 0, 1))).expect(&[]);
 }
 
 #[test]
 fn a_respawned_job_has_one_more_try_and_is_delivered_immediately() {
     let dead = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+        .publish(version_spec(0, 0, 1))
         .deliver(2 * MS, 0);
     let again = |at, tries_left| {
-        let tale = dead.clone().respawn(5 * S).deliver(at, tries_left);
-        tale.ack(at + 5 * MS, acked())
+        let history = dead.clone().respawn(5 * S).deliver(at, tries_left);
+        history.ack(at + 5 * MS, acked())
     };
     again(5 * S + 2 * MS, 0).expect(&[]);
     again(5 * S + 2 * MS, 1).expect(&[Defect::Doubled]);
@@ -102,7 +106,7 @@ fn a_respawned_job_has_one_more_try_and_is_delivered_immediately() {
 fn a_job_may_be_respawned_again_if_its_delivery_was_lost() {
     let failover = span(4 * S, 7 * S);
     let twice = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+        .publish(version_spec(0, 0, 1))
         .deliver(2 * MS, 0)
         .respawn(5 * S)
         .deliver(5 * S + 20 * MS, 0)
@@ -119,10 +123,10 @@ fn a_job_may_be_respawned_again_if_its_delivery_was_lost() {
 
 #[test]
 fn tries_do_not_vanish() {
-    let vanished = |tale: HistoryBuilder| {
-        let tale = tale.publish(terms(0, 0, 3)).deliver(2 * MS, 2);
-        let tale = tale.deliver(TTR + 5 * MS, 0);
-        tale.ack(5 * S, acked())
+    let vanished = |history: HistoryBuilder| {
+        let history = history.publish(version_spec(0, 0, 3)).deliver(2 * MS, 2);
+        let history = history.deliver(TTR + 5 * MS, 0);
+        history.ack(5 * S, acked())
     };
     vanished(HistoryBuilder::new()).expect(&[Defect::DiedEarly]);
     vanished(HistoryBuilder::new().consume(span(S, TTR + 3 * MS), no_job())).expect(&[]);
@@ -149,7 +153,7 @@ fn tries_do_not_vanish() {
     // However long the fault: a lease is longer than the time between both deliveries.
     let twice = |at| {
         let history = HistoryBuilder::new().episode(Class::NetReplies, span(0, 20 * S), None);
-        let history = history.publish(terms(0, 0, 4)).deliver(2 * MS, 3);
+        let history = history.publish(version_spec(0, 0, 4)).deliver(2 * MS, 3);
         let history = history.deliver(at, 0);
         history.ack(20 * S, acked())
     };

@@ -5,9 +5,9 @@ use crate::history::HUNG_UP;
 
 #[test]
 fn full_memory_refuses_publishes_only() {
-    let full = |tale: HistoryBuilder| tale.episode(Class::MemoryFull, span(0, S), None);
+    let full = |history: HistoryBuilder| history.episode(Class::MemoryFull, span(0, S), None);
     let failed = RequestOutcome::Failed(500);
-    full(HistoryBuilder::new().publish_with(terms(0, 0, 1), failed.clone())).expect(&[]);
+    full(HistoryBuilder::new().publish_with(version_spec(0, 0, 1), failed.clone())).expect(&[]);
     full(HistoryBuilder::new().consume(span(MS, 2 * MS), failed)).expect(&[Defect::Refused]);
     full(HistoryBuilder::new().consume(span(MS, 2 * MS), no_job())).expect(&[]);
 }
@@ -15,8 +15,8 @@ fn full_memory_refuses_publishes_only() {
 #[test]
 fn moving_slots_fail_no_request() {
     let publish =
-        || HistoryBuilder::new().publish_with(terms(0, 0, 1), RequestOutcome::Failed(500));
-    let moved = |tale: HistoryBuilder| tale.episode(Class::Reshard, span(0, S), None);
+        || HistoryBuilder::new().publish_with(version_spec(0, 0, 1), RequestOutcome::Failed(500));
+    let moved = |history: HistoryBuilder| history.episode(Class::Reshard, span(0, S), None);
     moved(publish()).expect(&[Defect::Refused]);
     // Unless another fault may have caused it.
     let cut = publish().episode(Class::NetCut, span(MS, 2 * MS), None);
@@ -25,7 +25,7 @@ fn moving_slots_fail_no_request() {
 
 #[test]
 fn a_request_may_fail_only_during_a_fault() {
-    let failed = |outcome| HistoryBuilder::new().publish_with(terms(0, 0, 1), outcome);
+    let failed = |outcome| HistoryBuilder::new().publish_with(version_spec(0, 0, 1), outcome);
     failed(RequestOutcome::Failed(500)).expect(&[Defect::Refused]);
     // 504 is not a failure: the jobs are stored. Neither is a hang-up of the client.
     failed(RequestOutcome::Failed(504)).expect(&[]);
@@ -45,9 +45,9 @@ fn a_request_may_fail_only_during_a_fault() {
 #[test]
 fn a_client_without_a_proxy_gets_an_answer_or_no_connection_while_an_api_stops() {
     let stopped = |is_direct, outcome| {
-        let mut tale = HistoryBuilder::new().publish_with(terms(0, 0, 1), outcome);
-        tale.0.operations[1].is_without_proxy = is_direct;
-        tale.episode(Class::Upgrade, span(0, S), None)
+        let mut history = HistoryBuilder::new().publish_with(version_spec(0, 0, 1), outcome);
+        history.0.operations[1].is_without_proxy = is_direct;
+        history.episode(Class::Upgrade, span(0, S), None)
     };
     let unknown = |why: &str| RequestOutcome::Unknown(why.to_owned());
     stopped(true, unknown("reset")).expect(&[Defect::Refused]);
@@ -61,17 +61,17 @@ fn a_client_without_a_proxy_gets_an_answer_or_no_connection_while_an_api_stops()
 #[test]
 fn a_request_may_be_unanswered_once_an_api_that_stops_closes_idle_connections() {
     let sent = |after_the_first_close: i64, outcome| {
-        let mut tale = HistoryBuilder::new().publish_with(terms(0, 0, 1), outcome);
-        let publish = &mut tale.0.operations[1];
+        let mut history = HistoryBuilder::new().publish_with(version_spec(0, 0, 1), outcome);
+        let publish = &mut history.0.operations[1];
         publish.is_without_proxy = true;
         let from = publish
             .span
             .from
             .saturating_add_signed(-after_the_first_close);
-        tale = tale.episode(Class::Upgrade, span(0, S), None);
+        history = history.episode(Class::Upgrade, span(0, S), None);
         let to = from + MS;
-        tale.0.episodes[0].idle_closed = vec![Span { from, to }];
-        tale
+        history.0.episodes[0].idle_closed = vec![Span { from, to }];
+        history
     };
     let unanswered = || RequestOutcome::Unknown("closed".to_owned());
     sent(-1, unanswered()).expect(&[Defect::Refused]);
@@ -84,27 +84,28 @@ fn a_request_may_be_unanswered_once_an_api_that_stops_closes_idle_connections() 
 
 #[test]
 fn a_fault_of_one_server_does_not_excuse_queues_of_others() {
-    let beside = |mut tale: HistoryBuilder, unaffected: &[u16]| {
-        tale = tale.episode(Class::ShardAway, span(0, 10 * S), None);
-        tale.0.episodes[0].unaffected_queues = unaffected.to_vec();
-        tale.0.episodes[0].unaffected_from = T0;
-        tale
+    let beside = |mut history: HistoryBuilder, unaffected: &[u16]| {
+        history = history.episode(Class::ShardAway, span(0, 10 * S), None);
+        history.0.episodes[0].unaffected_queues = unaffected.to_vec();
+        history.0.episodes[0].unaffected_from = T0;
+        history
     };
     let late = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+        .publish(version_spec(0, 0, 1))
         .deliver(5 * S, 0);
     let late = late.ack(5 * S + 5 * MS, acked());
     beside(late.clone(), &[]).expect(&[]);
     beside(late.clone(), &[4]).expect(&[]);
     beside(late.clone(), &[3, 4]).expect(&[Defect::Late]);
     let from = |moment: u64| {
-        let mut tale = beside(late.clone(), &[3]);
-        tale.0.episodes[0].unaffected_from = T0 + moment;
-        tale
+        let mut history = beside(late.clone(), &[3]);
+        history.0.episodes[0].unaffected_from = T0 + moment;
+        history
     };
     from(3900 * MS).expect(&[Defect::Late]);
     from(4100 * MS).expect(&[]);
-    let failed = || HistoryBuilder::new().publish_with(terms(0, 0, 1), RequestOutcome::Failed(500));
+    let failed =
+        || HistoryBuilder::new().publish_with(version_spec(0, 0, 1), RequestOutcome::Failed(500));
     beside(failed(), &[4]).expect(&[]);
     beside(failed(), &[3]).expect(&[Defect::Refused]);
     // A consume that names a queue of the server may fail.

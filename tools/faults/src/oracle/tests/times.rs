@@ -5,14 +5,14 @@ use super::*;
 /// A delivery of a job that was published from 0 to 5 ms, created and reserved at these times.
 fn delivered_at(created: u64, reserved: u64) -> HistoryBuilder {
     let got = delivery_of(1, created, reserved, 0);
-    let tale = HistoryBuilder::new().publish(terms(5 * S, 0, 1));
-    let tale = tale.deliver_as(reserved, got);
-    tale.ack(reserved + 5 * MS, acked())
+    let history = HistoryBuilder::new().publish(version_spec(5 * S, 0, 1));
+    let history = history.deliver_as(reserved, got);
+    history.ack(reserved + 5 * MS, acked())
 }
 
 #[test]
 fn a_job_is_early_whatever_its_id_says() {
-    let mut early = HistoryBuilder::new().publish(terms(5 * S, 0, 1));
+    let mut early = HistoryBuilder::new().publish(version_spec(5 * S, 0, 1));
     let got = Delivery {
         // Stored 4.4 s before its publish was sent, so that it seems due.
         created: Some(T0 - 4400 * MS),
@@ -37,10 +37,10 @@ fn a_lease_begins_during_its_consume() {
     let expect_at = |reserved: u64| {
         let got = delivered(reserved, 2);
         let answer = RequestOutcome::Delivered(vec![got]);
-        let mut tale = HistoryBuilder::new().publish(terms(0, 0, 3));
-        tale.0.bound = 2 * S;
-        let tale = tale.consume(span(S, 1050 * MS), answer);
-        tale.ack(2 * S, acked())
+        let mut history = HistoryBuilder::new().publish(version_spec(0, 0, 3));
+        history.0.bound = 2 * S;
+        let history = history.consume(span(S, 1050 * MS), answer);
+        history.ack(2 * S, acked())
     };
     expect_at(S - MS).expect(&[Defect::Foreign]);
     expect_at(S).expect(&[]);
@@ -51,16 +51,16 @@ fn a_lease_begins_during_its_consume() {
 #[test]
 fn an_expired_job_is_not_delivered() {
     let expired = |at| {
-        let tale = HistoryBuilder::new()
-            .publish(terms(0, 2500 * MS, 3))
+        let history = HistoryBuilder::new()
+            .publish(version_spec(0, 2500 * MS, 3))
             .deliver(MS, 2);
-        tale.deliver(at, 1).ack(at + 5 * MS, acked())
+        history.deliver(at, 1).ack(at + 5 * MS, acked())
     };
     expired(2500 * MS).expect(&[]);
     expired(2503 * MS).expect(&[Defect::AfterItsEnd]);
     // A job that died before it expired does not expire.
     let dead = HistoryBuilder::new()
-        .publish(terms(0, 3 * S, 1))
+        .publish(version_spec(0, 3 * S, 1))
         .deliver(MS, 0);
     let dead = dead.respawn(6 * S).deliver(6 * S + 2 * MS, 0);
     dead.ack(7 * S, acked()).expect(&[]);
@@ -78,11 +78,11 @@ fn a_job_that_is_delivered_by_the_periodic_poll_is_late() {
     for number in 0..100 {
         let at = number * 400 * MS;
         let poll = (at / (5 * S) + 1) * 5 * S;
-        let tale = HistoryBuilder::new()
-            .publish(terms(0, 0, 1))
+        let history = HistoryBuilder::new()
+            .publish(version_spec(0, 0, 1))
             .deliver(poll - at, 0)
             .ack(poll - at + MS, acked());
-        for mut operation in tale.0.operations {
+        for mut operation in history.0.operations {
             operation.span.from += at;
             operation.span.to += at;
             renumber(&mut operation, number);
@@ -131,7 +131,7 @@ fn a_machine_that_was_too_busy_proves_nothing_about_lateness() {
     assert!(!history(S + 1, 0).proves_lateness());
     assert!(!history(S, 5 * S).proves_lateness());
     let late = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+        .publish(version_spec(0, 0, 1))
         .deliver(50 * S, 0);
     let mut late = late.ack(60 * S, acked());
     late.expect(&[Defect::Late]);
@@ -141,35 +141,35 @@ fn a_machine_that_was_too_busy_proves_nothing_about_lateness() {
 
 #[test]
 fn a_busy_second_excuses_a_late_job() {
-    let tale = HistoryBuilder::new()
-        .publish(terms(0, 0, 1))
+    let history = HistoryBuilder::new()
+        .publish(version_spec(0, 0, 1))
         .deliver(2 * S, 0);
-    let mut tale = tale.ack(3 * S, acked());
-    tale.expect(&[Defect::Late]);
-    tale.0.busy.push(span(500 * MS, 1600 * MS));
-    tale.expect(&[]);
+    let mut history = history.ack(3 * S, acked());
+    history.expect(&[Defect::Late]);
+    history.0.busy.push(span(500 * MS, 1600 * MS));
+    history.expect(&[]);
 }
 
 /// A loss in Redis excuses neither a late job nor the loss of another lease.
 #[test]
 fn a_loss_excuses_only_what_was_lost() {
     let loss = span(10 * S, 11 * S);
-    let with_loss = |tale: HistoryBuilder| tale.episode(Class::Failover, loss, Some(loss));
+    let with_loss = |history: HistoryBuilder| history.episode(Class::Failover, loss, Some(loss));
     let life = |second| {
-        let tale = HistoryBuilder::new()
-            .publish(terms(0, 0, 4))
+        let history = HistoryBuilder::new()
+            .publish(version_spec(0, 0, 4))
             .deliver(2 * MS, 3);
-        tale.deliver(second, 2)
+        history.deliver(second, 2)
     };
     // The third delivery was lost, so the job is delivered again with the same tries.
-    let forgotten = |tale: HistoryBuilder| {
-        let tale = with_loss(tale).deliver(10 * S + 500 * MS, 1);
-        tale.deliver(11 * S + 500 * MS, 1).ack(12 * S, acked())
+    let forgotten = |history: HistoryBuilder| {
+        let history = with_loss(history).deliver(10 * S + 500 * MS, 1);
+        history.deliver(11 * S + 500 * MS, 1).ack(12 * S, acked())
     };
-    let busy = |tale: HistoryBuilder| {
-        let mut tale = forgotten(tale);
-        tale.0.busy.push(span(4 * S, 10 * S));
-        tale
+    let busy = |history: HistoryBuilder| {
+        let mut history = forgotten(history);
+        history.0.busy.push(span(4 * S, 10 * S));
+        history
     };
     busy(life(TTR + 3 * MS)).expect(&[]);
     busy(life(TTR + MS)).expect(&[Defect::Doubled]);
@@ -183,33 +183,34 @@ fn a_loss_excuses_only_what_was_lost() {
 fn times_are_not_judged_while_the_clock_of_redis_is_wrong() {
     let ahead = 60 * S;
     let got = delivery_of(1, ahead, ahead + S, 0);
-    let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
-    let tale = tale.deliver_as(ahead + S, got);
-    let moved = |tale: HistoryBuilder| tale.episode(Class::RedisClock, span(0, 500 * MS), None);
-    let acked = tale.clone().ack(ahead + 2 * S, acked());
+    let history = HistoryBuilder::new().publish(version_spec(S, 0, 1));
+    let history = history.deliver_as(ahead + S, got);
+    let moved =
+        |history: HistoryBuilder| history.episode(Class::RedisClock, span(0, 500 * MS), None);
+    let acked = history.clone().ack(ahead + 2 * S, acked());
     moved(acked.clone()).expect(&[]);
     acked.expect(&[Defect::Foreign]);
     // It is not lost either.
-    moved(tale).expect(&[Defect::Lost]);
+    moved(history).expect(&[Defect::Lost]);
 }
 
 /// Its only consumer was busy.
 #[test]
 fn a_job_is_not_late_while_no_consumer_requests_jobs() {
-    let tale = |asked: Span, at: u64| {
-        let mut tale = HistoryBuilder::new();
-        tale.0.operations.clear();
-        let tale = tale.publish(terms(0, 0, 1));
-        let tale = tale.consume(asked, RequestOutcome::Delivered(Vec::new()));
-        let tale = tale.deliver(at, 0);
-        tale.ack(at + 5 * MS, acked())
+    let history = |asked: Span, at: u64| {
+        let mut history = HistoryBuilder::new();
+        history.0.operations.clear();
+        let history = history.publish(version_spec(0, 0, 1));
+        let history = history.consume(asked, RequestOutcome::Delivered(Vec::new()));
+        let history = history.deliver(at, 0);
+        history.ack(at + 5 * MS, acked())
     };
-    tale(span(0, 500 * MS), 20 * S).expect(&[]);
-    tale(span(0, S), 20 * S).expect(&[Defect::Late]);
+    history(span(0, 500 * MS), 20 * S).expect(&[]);
+    history(span(0, S), 20 * S).expect(&[Defect::Late]);
     // A failed consume counts as a request; a rejected one does not.
     let failed = |outcome| {
-        let tale = tale(span(0, 500 * MS), 20 * S);
-        tale.consume(span(5 * S, 5500 * MS), outcome)
+        let history = history(span(0, 500 * MS), 20 * S);
+        history.consume(span(5 * S, 5500 * MS), outcome)
     };
     failed(RequestOutcome::Failed(500)).expect(&[Defect::Late, Defect::Refused]);
     failed(RequestOutcome::Refused(429)).expect(&[]);
@@ -218,23 +219,26 @@ fn a_job_is_not_late_while_no_consumer_requests_jobs() {
 /// Its consumer has got a job of another queue, and does not request this one while it reads the answer.
 #[test]
 fn a_consumer_requests_jobs_until_one_is_reserved_for_it() {
-    let tale = {
-        let mut tale = HistoryBuilder::new();
-        tale.0.operations.clear();
+    let history = {
+        let mut history = HistoryBuilder::new();
+        history.0.operations.clear();
         let mut got = delivery_of(4, MS, 200 * MS, 0);
         got.queue = 4;
         let job = VersionSpec {
             number: 4,
-            ..terms(0, 0, 1)
+            ..version_spec(0, 0, 1)
         };
         let other = ClientRequest::publish(4, job);
-        let tale = tale.publish(terms(0, 0, 1)).request(0, other, stored(&[4]));
+        let history = history
+            .publish(version_spec(0, 0, 1))
+            .request(0, other, stored(&[4]));
         let delivered = RequestOutcome::Delivered(vec![got]);
-        tale.operation(span(0, 3 * S), consume_of(&[3, 4]), delivered)
+        history
+            .operation(span(0, 3 * S), consume_of(&[3, 4]), delivered)
             .request(3 * S, ack_of(4), acked())
     };
     // The reserved job was late; the other queue was requested for only 200 ms.
-    let verdict = judge(&tale.deliver(10 * S, 0).ack(10 * S + 5 * MS, acked()).0);
+    let verdict = judge(&history.deliver(10 * S, 0).ack(10 * S + 5 * MS, acked()).0);
     let late: Vec<u64> = verdict.lateness.iter().map(|it| it.late / MS).collect();
     assert_eq!(late, [300, 2999], "{verdict:#?}");
 }

@@ -6,8 +6,8 @@ use crate::history::TokenLimit;
 /// Publishes with token 1 at these times, each rejected or not. The limit is two publishes per
 /// second.
 fn publishes_with_limit(publishes: &[(u64, bool)]) -> HistoryBuilder {
-    let mut tale = HistoryBuilder::new();
-    tale.0.limits.push(TokenLimit {
+    let mut history = HistoryBuilder::new();
+    history.0.limits.push(TokenLimit {
         token: 1,
         publishes: 2,
         consumes: 0,
@@ -16,19 +16,19 @@ fn publishes_with_limit(publishes: &[(u64, bool)]) -> HistoryBuilder {
     for (number, (at, is_refused)) in (1..).zip(publishes) {
         let request = publish_of(&[VersionSpec {
             number,
-            ..terms(0, 0, 1)
+            ..version_spec(0, 0, 1)
         }]);
         let outcome = match is_refused {
             true => RequestOutcome::Refused(429),
             false => stored(&[number]),
         };
-        tale = tale.request(*at, request, outcome);
-        tale.0.operations.last_mut().unwrap().token = 1;
+        history = history.request(*at, request, outcome);
+        history.0.operations.last_mut().unwrap().token = 1;
         if !is_refused {
-            tale = tale.request(at + MS, cancel_of(number), cancelled(number));
+            history = history.request(at + MS, cancel_of(number), cancelled(number));
         }
     }
-    tale
+    history
 }
 
 #[test]
@@ -72,18 +72,18 @@ fn requests_within_the_limit_are_not_rejected() {
 fn a_request_that_a_paused_redis_executes_late_counts_late() {
     let refused = || publishes_with_limit(&[(0, false), (6 * S, true)]);
     refused().expect(&[Defect::Refused]);
-    let given_up = |tale: HistoryBuilder| {
+    let given_up = |history: HistoryBuilder| {
         let publish = publish_of(&[VersionSpec {
             number: 9,
-            ..terms(0, 0, 1)
+            ..version_spec(0, 0, 1)
         }]);
-        let mut tale = tale.request(
+        let mut history = history.request(
             2 * S,
             publish,
             RequestOutcome::Unknown("hung up".to_owned()),
         );
-        tale.0.operations.last_mut().unwrap().token = 1;
-        tale
+        history.0.operations.last_mut().unwrap().token = 1;
+        history
     };
     given_up(refused()).expect(&[Defect::Refused]);
     let pause = span(S, 6 * S);
@@ -95,11 +95,11 @@ fn a_request_that_a_paused_redis_executes_late_counts_late() {
 fn a_revoked_token_is_rejected() {
     let revoked = |delivered_at: u64| {
         let request = ClientRequest::Revoke { token: 1 };
-        let tale = HistoryBuilder::new().publish(terms(4 * S, 0, 1));
-        let tale = tale.request(delivered_at - 3 * S, request, RequestOutcome::Deleted);
-        let mut tale = tale.deliver(delivered_at, 0);
-        tale.0.operations.last_mut().unwrap().token = 1;
-        tale.ack(delivered_at + 5 * MS, acked())
+        let history = HistoryBuilder::new().publish(version_spec(4 * S, 0, 1));
+        let history = history.request(delivered_at - 3 * S, request, RequestOutcome::Deleted);
+        let mut history = history.deliver(delivered_at, 0);
+        history.0.operations.last_mut().unwrap().token = 1;
+        history.ack(delivered_at + 5 * MS, acked())
     };
     revoked(4 * S + MS).expect(&[Defect::Revoked]);
     let mut in_time = revoked(4 * S + MS);

@@ -13,4 +13,4 @@ mod worker;
 
 pub(super) use editor::Editor;
 pub(super) use producer::NativeProducer;
-pub(super) use worker::{LeaseHabit, NativeWorker};
+pub(super) use worker::{LeaseBehavior, NativeWorker};

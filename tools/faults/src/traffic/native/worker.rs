@@ -18,7 +18,7 @@ const REPEATS: usize = 2;
 
 /// The length of the leases that a worker requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::traffic) enum LeaseHabit {
+pub(in crate::traffic) enum LeaseBehavior {
     /// 100 to 500 ms.
     Short,
     /// 1 to 3 s.
@@ -31,7 +31,7 @@ pub(in crate::traffic) enum LeaseHabit {
 pub(in crate::traffic) struct NativeWorker {
     client: FaultClient,
     random: StdRng,
-    habit: LeaseHabit,
+    behavior: LeaseBehavior,
     queues: Vec<u16>,
 }
 
@@ -39,16 +39,17 @@ impl NativeWorker {
     pub(in crate::traffic) fn new(
         client: FaultClient,
         mut random: StdRng,
-        habit: LeaseHabit,
+        behavior: LeaseBehavior,
     ) -> Self {
-        let is_used = |queue: &u16| habit != LeaseHabit::OfJobs || !MIXED_QUEUES.contains(queue);
+        let is_used =
+            |queue: &u16| behavior != LeaseBehavior::OfJobs || !MIXED_QUEUES.contains(queue);
         let mut queues: Vec<u16> = NATIVE_QUEUES.filter(is_used).collect();
         let turn = random.random_range(0..queues.len());
         queues.rotate_left(turn);
         Self {
             client,
             random,
-            habit,
+            behavior,
             queues,
         }
     }
@@ -57,11 +58,11 @@ impl NativeWorker {
     pub(in crate::traffic) async fn run(mut self) {
         while !self.client.shared.is_over() {
             let is_careful = self.client.shared.is_careful();
-            let lease = match self.habit {
+            let lease = match self.behavior {
                 _ if is_careful => Some(CAREFUL_LEASE),
-                LeaseHabit::Short => Some(self.random.random_range(100..500) * MS),
-                LeaseHabit::Long => Some(self.random.random_range(1000..3000) * MS),
-                LeaseHabit::OfJobs => None,
+                LeaseBehavior::Short => Some(self.random.random_range(100..500) * MS),
+                LeaseBehavior::Long => Some(self.random.random_range(1000..3000) * MS),
+                LeaseBehavior::OfJobs => None,
             };
             let max_jobs = match self.random.random_bool(0.5) {
                 true => 1,
