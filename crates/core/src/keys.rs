@@ -134,7 +134,6 @@ impl DeploymentKeys {
     }
 }
 
-/// The keys of one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketKeys {
     prefix: Box<str>,

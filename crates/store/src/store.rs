@@ -75,7 +75,6 @@ impl Store {
         self.inner.buckets.keys(bucket)
     }
 
-    /// The bucket of a lane.
     #[must_use]
     pub fn bucket_of<'a>(&self, lane: impl Into<Lane<'a>>) -> u16 {
         let Lane { queue, number } = lane.into();

@@ -45,11 +45,8 @@ pub struct ScenarioReport {
 /// One measured value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figure {
-    /// Its name.
     pub name: String,
-    /// The value.
     pub value: f64,
-    /// Its unit.
     pub unit: String,
     /// The goal, if there is one.
     pub goal: Option<Goal>,
@@ -65,7 +62,6 @@ pub enum Goal {
     AtLeast(f64),
 }
 
-/// A curve.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Curve {
     /// The name of the chart and of its plot.
@@ -74,7 +70,6 @@ pub struct Curve {
     pub x: String,
     /// Label of the vertical axis.
     pub y: String,
-    /// The points.
     pub points: Vec<(f64, f64)>,
 }
 

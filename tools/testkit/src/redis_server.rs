@@ -23,7 +23,6 @@ pub struct RedisOptions {
 /// A configuration file of a server.
 #[derive(Debug, Clone)]
 pub struct WholeFile {
-    /// Its text.
     pub text: String,
     /// The port in the text.
     pub port: u16,

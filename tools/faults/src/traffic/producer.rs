@@ -38,7 +38,6 @@ impl ProducerBehavior {
     }
 }
 
-/// One producer.
 pub(super) struct Producer {
     client: FaultClient,
     random: StdRng,

@@ -31,7 +31,6 @@ pub fn stored_attributes(
 }
 
 impl Job {
-    /// The key.
     #[must_use]
     pub fn key(&self) -> Option<JobKey> {
         self.attribute(KEY_ATTRIBUTE)?.parse().ok()

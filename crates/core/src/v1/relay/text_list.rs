@@ -38,7 +38,6 @@ impl TextList {
         self.0.is_empty()
     }
 
-    /// The texts.
     #[must_use]
     pub fn texts(&self) -> Vec<&str> {
         self.0.iter().map(String::as_str).collect()
