@@ -260,7 +260,7 @@ fn a_job_that_is_never_delivered_is_lost() {
     let history = HistoryBuilder::new().publish(version_spec(S, 0, 1));
     history.expect(&[Defect::Lost]);
     history.clone().cancel(MS * 10).expect(&[]);
-    // An ack without an answer may have been carried out; one that was not sent was not.
+    // An ack without an answer may have been carried out; an ack that was not sent was not.
     history
         .clone()
         .deliver(S + 2 * MS, 0)
