@@ -45,10 +45,13 @@ mod tests {
             }
             .to_string()
         };
-        let said = text(ErrorKind::AddrInUse);
+        let message = text(ErrorKind::AddrInUse);
         let begin = "cannot listen on admin_listen = \"127.0.0.1:80\": ";
-        assert!(said.starts_with(begin), "{said}");
-        assert!(said.contains("another process listens there"), "{said}");
+        assert!(message.starts_with(begin), "{message}");
+        assert!(
+            message.contains("another process listens there"),
+            "{message}"
+        );
         assert!(text(ErrorKind::PermissionDenied).contains("1024"));
         assert!(text(ErrorKind::AddrNotAvailable).contains("this machine"));
     }

@@ -176,11 +176,11 @@ mod tests {
         let readiness = started(fine, stopping.clone());
         assert_eq!(response_of(&readiness).await, (200, "ready".to_owned()));
         stopping.cancel();
-        let said = (503, "not ready\nstopping\n".to_owned());
-        assert_eq!(response_of(&readiness).await, said);
+        let expected = (503, "not ready\nstopping\n".to_owned());
+        assert_eq!(response_of(&readiness).await, expected);
         let readiness = started(broken, CancellationToken::new());
-        let said = (503, "not ready\ntwo: unavailable\n".to_owned());
-        assert_eq!(response_of(&readiness).await, said);
+        let expected = (503, "not ready\ntwo: unavailable\n".to_owned());
+        assert_eq!(response_of(&readiness).await, expected);
     }
 
     #[tokio::test(start_paused = true)]

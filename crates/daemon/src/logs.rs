@@ -387,8 +387,11 @@ mod tests {
             files: Vec::new(),
         };
         let error = outputs.open(&missing, "error.log").err().unwrap();
-        let said = error.to_string();
-        assert!(said.starts_with("log.directory: cannot write"), "{said}");
-        assert!(said.contains("missing/error.log"), "{said}");
+        let message = error.to_string();
+        assert!(
+            message.starts_with("log.directory: cannot write"),
+            "{message}"
+        );
+        assert!(message.contains("missing/error.log"), "{message}");
     }
 }

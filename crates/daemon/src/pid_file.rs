@@ -124,16 +124,16 @@ mod tests {
         let long = "1".repeat(CONTENT_BYTES_MAX as usize + 1);
         for text in ["1 of many\n", "[log]\n", "1\n2\n", "-1\n", long.as_str()] {
             fs::write(&path, text).unwrap();
-            let said = PidFile::write(&path).unwrap_err().to_string();
-            assert!(said.contains("x.pid is no pid file"), "{said}");
+            let message = PidFile::write(&path).unwrap_err().to_string();
+            assert!(message.contains("x.pid is no pid file"), "{message}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         let (target, link) = (folder.path().join("target"), folder.path().join("link"));
         std::os::unix::fs::symlink(&target, &link).unwrap();
         for unusable in [&link, folder.path(), Path::new("/nowhere/x.pid")] {
-            let said = PidFile::write(unusable).unwrap_err().to_string();
+            let message = PidFile::write(unusable).unwrap_err().to_string();
             let expected = format!("pid_file: cannot write {}", unusable.display());
-            assert!(said.starts_with(&expected), "{said}");
+            assert!(message.starts_with(&expected), "{message}");
         }
         assert!(!target.exists());
     }

@@ -44,10 +44,10 @@ async fn an_unknown_key_is_named() {
             "bukkets",
         ),
     ] {
-        let said = refused(program, toml).await;
+        let message = refused(program, toml).await;
         assert!(
-            said.contains(key) && said.contains("settings.toml"),
-            "{toml}: {said}"
+            message.contains(key) && message.contains("settings.toml"),
+            "{toml}: {message}"
         );
     }
 }
@@ -70,8 +70,8 @@ async fn a_value_of_the_wrong_type_is_named() {
         ),
         (DaemonProgram::Pumpd, "[pump]\nlease = \"soon\"", "lease"),
     ] {
-        let said = refused(program, toml).await;
-        assert!(said.contains(key), "{toml}: {said}");
+        let message = refused(program, toml).await;
+        assert!(message.contains(key), "{toml}: {message}");
     }
 }
 
@@ -122,8 +122,8 @@ async fn an_invalid_value_is_named() {
             "buckets",
         ),
     ] {
-        let said = refused(program, toml).await;
-        assert!(said.contains(key), "{toml}: {said}");
+        let message = refused(program, toml).await;
+        assert!(message.contains(key), "{toml}: {message}");
     }
 }
 
@@ -131,10 +131,10 @@ async fn an_invalid_value_is_named() {
 #[tokio::test]
 async fn a_secret_that_ends_in_white_space_is_refused_with_its_key() {
     for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
-        let said = refused(program, "[pool.default]\npassword = \"hunter2\\n\"").await;
+        let message = refused(program, "[pool.default]\npassword = \"hunter2\\n\"").await;
         assert!(
-            said.contains("pool.default.password begins or ends with white space"),
-            "{said}"
+            message.contains("pool.default.password begins or ends with white space"),
+            "{message}"
         );
         let environment = [("TIDEGATE_POOL__DEFAULT__PASSWORD", "hunter2\n")];
         let flags = ["--print-config"];
@@ -145,7 +145,7 @@ async fn a_secret_that_ends_in_white_space_is_refused_with_its_key() {
             "{}",
             ended.log
         );
-        assert!(!ended.log.contains("hunter2") && !said.contains("hunter2"));
+        assert!(!ended.log.contains("hunter2") && !message.contains("hunter2"));
     }
     let environment = [("TIDEGATE_ACCOUNTS__OPS", "hunter2 ")];
     let ended = run_until_exit_with(DaemonProgram::Api, &["--print-config"], &environment, LIMIT);
@@ -160,8 +160,8 @@ async fn a_secret_that_ends_in_white_space_is_refused_with_its_key() {
 #[tokio::test]
 async fn a_missing_or_invalid_file_is_named() {
     for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
-        let said = refused(program, "this is no toml").await;
-        assert!(said.contains("settings.toml"), "{said}");
+        let message = refused(program, "this is no toml").await;
+        assert!(message.contains("settings.toml"), "{message}");
         let ended = run_until_exit(program, &["--config", "/nowhere/x.toml"], LIMIT).await;
         assert_ne!(ended.code, Some(0));
         assert!(ended.log.contains("/nowhere/x.toml"), "{}", ended.log);

@@ -63,11 +63,15 @@ async fn a_connection_above_the_limit_is_answered_503() {
     assert_eq!(counted.await, 2.0);
     // Log lines are written by a thread of their own.
     let warned = async || match stack.api(0).log() {
-        said if said.contains("too many connections") => Ok(said),
-        said => Err(said),
+        message if message.contains("too many connections") => Ok(message),
+        message => Err(message),
     };
-    let said = eventually("a warning in the log", SOON, warned).await;
-    assert_eq!(said.matches("too many connections").count(), 1, "{said}");
+    let message = eventually("a warning in the log", SOON, warned).await;
+    assert_eq!(
+        message.matches("too many connections").count(),
+        1,
+        "{message}"
+    );
 
     drop(waiting.pop());
     let publish = async || match queue

@@ -69,8 +69,8 @@ fn collect(table: &Table, prefix: &str, found: &mut Vec<String>) {
 }
 
 /// The smallest and the largest value in an error such as `must be 1 to 64, not 65`.
-fn bounds(said: &str) -> Vec<String> {
-    let Some((_, rest)) = said.split_once("must be ") else {
+fn bounds(message: &str) -> Vec<String> {
+    let Some((_, rest)) = message.split_once("must be ") else {
         return Vec::new();
     };
     let Some((range, _)) = rest.split_once(", not ") else {
@@ -127,22 +127,22 @@ impl KeyCase {
                 self.use_it(&daemon).await;
                 None
             }
-            Err(said) => {
+            Err(message) => {
                 let last = self.key.rsplit('.').next().unwrap();
-                self.expect_refusal(last, &said);
-                Some(said)
+                self.expect_refusal(last, &message);
+                Some(message)
             }
         }
     }
 
-    fn expect_refusal(&self, name: &str, said: &str) {
+    fn expect_refusal(&self, name: &str, message: &str) {
         let Self { key, value, .. } = self;
         let quoted = name.replace(".NAME", ", \"NAME\"");
         assert!(
-            said.contains(name) || said.contains(&quoted),
-            "{key} = {value}: {said}"
+            message.contains(name) || message.contains(&quoted),
+            "{key} = {value}: {message}"
         );
-        assert!(!said.contains("panicked"), "{key} = {value}: {said}");
+        assert!(!message.contains("panicked"), "{key} = {value}: {message}");
     }
 
     /// Sends requests, and expects that the daemon still answers afterwards.
@@ -216,10 +216,10 @@ async fn walk(program: DaemonProgram, defaults: &str, base: Vec<(&'static str, S
     let tried: Vec<_> = tried.buffer_unordered(BESIDE).collect().await;
     for (refused, one) in &tried {
         // A bound may be refused because of other settings, but not as out of bounds.
-        let said = refused.as_deref().unwrap_or_default();
+        let message = refused.as_deref().unwrap_or_default();
         assert!(
-            !said.contains(&format!("not {}", one.value)),
-            "{}: {said}",
+            !message.contains(&format!("not {}", one.value)),
+            "{}: {message}",
             one.key
         );
     }

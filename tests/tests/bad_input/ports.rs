@@ -32,8 +32,8 @@ async fn a_port_in_use_is_named() {
         arguments.extend(["--redis", &url]);
         let ended = run_until_exit(program, &arguments, Duration::from_secs(20)).await;
         assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
-        let said = format!("cannot listen on {taken}: Address already in use");
-        assert!(ended.log.contains(&said), "{}", ended.log);
+        let message = format!("cannot listen on {taken}: Address already in use");
+        assert!(ended.log.contains(&message), "{}", ended.log);
         let remedy = "another process listens there";
         assert!(ended.log.contains(remedy), "{}", ended.log);
         assert!(!ended.log.contains("panicked"), "{}", ended.log);

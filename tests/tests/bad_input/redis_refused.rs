@@ -24,10 +24,10 @@ async fn refused_at(program: DaemonProgram, url: &str, config: &str) -> ProgramE
 async fn a_server_without_append_only_file_is_refused_with_the_remedy() {
     let redis = RedisOptions::new().without_append_only_file().start();
     for program in BOTH {
-        let said = refused(program, &redis, "").await.log;
+        let message = refused(program, &redis, "").await.log;
         assert!(
-            said.contains("append-only file") && said.contains("appendonly yes"),
-            "{said}"
+            message.contains("append-only file") && message.contains("appendonly yes"),
+            "{message}"
         );
     }
 }
@@ -38,10 +38,10 @@ async fn a_server_that_evicts_is_refused_with_the_remedy() {
         .setting("maxmemory-policy", "allkeys-lru")
         .start();
     for program in BOTH {
-        let said = refused(program, &redis, "").await.log;
+        let message = refused(program, &redis, "").await.log;
         assert!(
-            said.contains("allkeys-lru") && said.contains("noeviction"),
-            "{said}"
+            message.contains("allkeys-lru") && message.contains("noeviction"),
+            "{message}"
         );
     }
 }
@@ -74,8 +74,11 @@ async fn an_unsafe_server_can_be_allowed_with_a_warning() {
 async fn a_server_too_old_is_refused_with_its_version() {
     let redis = RedisOptions::new().old().start();
     for program in BOTH {
-        let said = refused(program, &redis, "").await.log;
-        assert!(said.contains("6.2.") && said.contains("too old"), "{said}");
+        let message = refused(program, &redis, "").await.log;
+        assert!(
+            message.contains("6.2.") && message.contains("too old"),
+            "{message}"
+        );
     }
 }
 
@@ -88,8 +91,11 @@ async fn another_layout_is_refused_with_both_stamps() {
             ("slot_ms = 1000", "slot_ms=1000", "slot_ms=65536"),
         ] {
             let config = format!("[pool.default]\n{setting}");
-            let said = refused(program, &stack.redis, &config).await.log;
-            assert!(said.contains(ours) && said.contains(other), "{said}");
+            let message = refused(program, &stack.redis, &config).await.log;
+            assert!(
+                message.contains(ours) && message.contains(other),
+                "{message}"
+            );
         }
     }
     stack.finish().await;
@@ -99,10 +105,10 @@ async fn another_layout_is_refused_with_both_stamps() {
 async fn a_daemon_exits_if_the_server_does_not_answer() {
     let url = start_redis().url();
     for program in BOTH {
-        let said = refused_at(program, &url, "connect_patience = \"1s\"")
+        let message = refused_at(program, &url, "connect_patience = \"1s\"")
             .await
             .log;
-        assert!(said.contains("redis"), "{said}");
+        assert!(message.contains("redis"), "{message}");
     }
 }
 
@@ -132,10 +138,10 @@ async fn no_password_is_logged() {
             format!("redis://:wrong-sesame@{address}"),
             format!("redis://{address}"),
         ] {
-            let said = refused_at(program, &url, "connect_patience = \"1s\"")
+            let message = refused_at(program, &url, "connect_patience = \"1s\"")
                 .await
                 .log;
-            assert!(!said.contains("sesame"), "{said}");
+            assert!(!message.contains("sesame"), "{message}");
         }
     }
 }

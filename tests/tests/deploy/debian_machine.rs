@@ -84,13 +84,13 @@ impl DebianMachine {
         unshare.arg(&mounts).arg(packages).arg(PACKAGES);
         let mut holder = ProgramProcess::start(&mut unshare, &log).unwrap();
         let is_mounted = || match std::fs::read_to_string(&log).unwrap() {
-            said if said.contains("mounted") => Ok(()),
-            said => Err(said),
+            message if message.contains("mounted") => Ok(()),
+            message => Err(message),
         };
         let mounted = holder.wait_until(START_LIMIT, is_mounted);
         mounted.unwrap_or_else(|error| {
-            let said = log_tail(&log, 0);
-            panic!("no copy of this machine can be mounted (overlay in a mount namespace): {error}\n{said}")
+            let message = log_tail(&log, 0);
+            panic!("no copy of this machine can be mounted (overlay in a mount namespace): {error}\n{message}")
         });
         Self { holder, folder }
     }

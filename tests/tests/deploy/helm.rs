@@ -183,9 +183,9 @@ fn values_that_cannot_work_are_rejected_with_the_reason() {
         command.args(["template", "tidegate"]).arg(path(CHART));
         command.args(["--kube-version", KUBERNETES, "--set", setting]);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{setting}");
-        assert!(said.contains(reason), "{setting}: {said}");
+        assert!(message.contains(reason), "{setting}: {message}");
     }
 }
 

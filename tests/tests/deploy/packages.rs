@@ -225,8 +225,8 @@ fn check_installed(machine: &DebianMachine) {
     }
     for (package, _) in DAEMONS {
         let unit = format!("/usr/lib/systemd/system/{package}.service");
-        let said = machine.run(&["sh", "-c", &format!("systemd-analyze verify {unit} 2>&1")]);
-        assert_eq!(said, "", "{unit}");
+        let message = machine.run(&["sh", "-c", &format!("systemd-analyze verify {unit} 2>&1")]);
+        assert_eq!(message, "", "{unit}");
     }
 }
 

@@ -127,8 +127,8 @@ impl FuzzTarget {
         for daemon in [self.stack.api(0), self.stack.pump(0)] {
             let log = daemon.log();
             if let Some(at) = log.find("panicked") {
-                let said: String = log[at..].chars().take(1000).collect();
-                return Err(format!("a daemon panicked: {said}"));
+                let message: String = log[at..].chars().take(1000).collect();
+                return Err(format!("a daemon panicked: {message}"));
             }
             if !daemon.is_running() {
                 return Err(format!("a daemon has ended: {log}"));

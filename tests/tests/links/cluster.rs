@@ -75,10 +75,10 @@ async fn the_rights_of_the_example_are_sufficient_on_a_cluster() {
     group
         .add_user(1, &rule.replace(" +cluster|slots ", " "))
         .await;
-    let said = refused(&pool).await;
+    let message = refused(&pool).await;
     assert!(
-        said.contains("CLUSTER") && said.contains("users.acl"),
-        "{said}"
+        message.contains("CLUSTER") && message.contains("users.acl"),
+        "{message}"
     );
 }
 
@@ -87,13 +87,13 @@ async fn the_wrong_kind_of_server_is_refused_with_the_remedy() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let node = format!("url = \"{}\"", group.url(0));
-    let said = refused(&node).await;
-    assert!(said.contains("with the key cluster"), "{said}");
+    let message = refused(&node).await;
+    assert!(message.contains("with the key cluster"), "{message}");
     let alone = RedisOptions::new().start();
-    let said = refused(&format!("cluster = \"{}\"", alone.url())).await;
-    assert!(said.contains("name it with url"), "{said}");
-    let said = refused(&group.settings().replace(PASSWORD, "wrong")).await;
-    assert!(said.contains("users.acl"), "{said}");
+    let message = refused(&format!("cluster = \"{}\"", alone.url())).await;
+    assert!(message.contains("name it with url"), "{message}");
+    let message = refused(&group.settings().replace(PASSWORD, "wrong")).await;
+    assert!(message.contains("users.acl"), "{message}");
 }
 
 /// The log of an API that refuses these settings.

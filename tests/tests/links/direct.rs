@@ -59,8 +59,8 @@ async fn a_client_certificate_is_sent_when_requested() {
     let with = format!("{without}tls_certificate_file = {certificate:?}\ntls_key_file = {key:?}\n");
     let fleet = Fleet::start(1, 1, &with).await;
     live_through(&fleet).await;
-    let said = given_up(&without).await;
-    assert!(said.to_lowercase().contains("certificate"), "{said}");
+    let message = given_up(&without).await;
+    assert!(message.to_lowercase().contains("certificate"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,15 +78,15 @@ async fn a_server_with_an_invalid_certificate_is_refused() {
         let port = proxy.address().port();
         let pool =
             format!("url = \"rediss://:open-sesame@localhost:{port}\"\ntls_ca_file = {ca_file:?}");
-        let said = given_up(&pool).await;
-        assert!(said.contains(why), "{why}: {said}");
-        assert!(!said.contains("sesame"), "{said}");
+        let message = given_up(&pool).await;
+        assert!(message.contains(why), "{why}: {message}");
+        assert!(!message.contains("sesame"), "{message}");
     }
     // The authorities of the system do not include that of the test.
     let proxy = TlsProxy::start(redis.address(), &authority.certificate("localhost"), None).await;
     let pool = format!("url = \"rediss://localhost:{}\"", proxy.address().port());
-    let said = given_up(&pool).await;
-    assert!(said.contains("UnknownIssuer"), "{said}");
+    let message = given_up(&pool).await;
+    assert!(message.contains("UnknownIssuer"), "{message}");
     // No daemon stored anything.
     let client = redis::Client::open(redis.url()).unwrap();
     let keys: u64 = redis::cmd("DBSIZE")
@@ -98,12 +98,12 @@ async fn a_server_with_an_invalid_certificate_is_refused() {
 /// The logs of both daemons, which exit with an error.
 async fn given_up(pool: &str) -> String {
     let settings = format!("connect_patience = \"1s\"\n[pool.default]\n{pool}");
-    let mut said = String::new();
+    let mut message = String::new();
     for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let ended = run_with_settings(program, &settings, &[], LIMIT).await;
         assert_eq!(ended.code, Some(1), "{}", ended.log);
         assert!(!ended.log.contains("panicked"), "{}", ended.log);
-        said += &ended.log;
+        message += &ended.log;
     }
-    said
+    message
 }

@@ -117,8 +117,8 @@ async fn the_answer_reports_the_durability_that_was_reached() {
     let two = queue(&fleet, "two").await;
     let answer = two.publish("x").send().await.unwrap().expect(504);
     assert_eq!(header(&answer), replica());
-    let said = answer.json()["error"].as_str().unwrap().to_owned();
-    assert!(said.contains("replica:2 was not confirmed"), "{said}");
+    let message = answer.json()["error"].as_str().unwrap().to_owned();
+    assert!(message.contains("replica:2 was not confirmed"), "{message}");
     assert_eq!(two.peek_job(&id(&answer)).await.status, 200, "it is stored");
     let answer = two.publish_bulk(&bodies).send().await.unwrap().expect(504);
     assert_eq!(answer.json()["job_ids"].as_array().unwrap().len(), 2);

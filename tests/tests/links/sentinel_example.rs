@@ -67,10 +67,10 @@ impl Example {
         });
         eventually("the sentinels know each other", LIMIT, async || {
             let command = ["CKQUORUM", "tide"];
-            let said: String = example.ask_sentinel(0, &command).await?;
-            match said.starts_with("OK 3 usable Sentinels") {
+            let message: String = example.ask_sentinel(0, &command).await?;
+            match message.starts_with("OK 3 usable Sentinels") {
                 true => Ok(()),
-                false => Err(said),
+                false => Err(message),
             }
         })
         .await;

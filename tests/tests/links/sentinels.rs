@@ -54,20 +54,23 @@ async fn the_reason_is_logged_if_the_master_is_not_found() {
             ["authentication failed", "users.acl"],
         ),
     ] {
-        let said = given_up(&pool).await;
+        let message = given_up(&pool).await;
         for word in words {
-            assert!(said.contains(word), "{pool}: {said}");
+            assert!(message.contains(word), "{pool}: {message}");
         }
-        assert!(!said.contains("sesame"), "{said}");
+        assert!(!message.contains("sesame"), "{message}");
     }
     for sentinel in &mut group.sentinels {
         sentinel.kill();
     }
-    let said = given_up(&good).await;
-    assert!(said.contains("no sentinel knows the master"), "{said}");
+    let message = given_up(&good).await;
     assert!(
-        said.contains(&group.sentinels[2].address().to_string()),
-        "{said}"
+        message.contains("no sentinel knows the master"),
+        "{message}"
+    );
+    assert!(
+        message.contains(&group.sentinels[2].address().to_string()),
+        "{message}"
     );
 }
 
@@ -83,8 +86,8 @@ async fn a_server_that_reports_another_role_is_refused() {
         "sentinels = [\"{}\"]\nmaster_name = \"tide\"\n",
         sentinel.address()
     );
-    let said = given_up(&pool).await;
-    assert!(said.contains("it says that it is none"), "{said}");
+    let message = given_up(&pool).await;
+    assert!(message.contains("it says that it is none"), "{message}");
 }
 
 /// The sentinel still names the old master, which is back and reports that it is a master.
@@ -204,8 +207,8 @@ async fn a_master_and_sentinels_are_reached_over_tls() {
     live_through(&Fleet::start(1, 1, &format!("{pool}{tls}")).await).await;
     consistency::check(&master.url()).await;
     // Without TLS the TLS port of the master cannot be used.
-    let said = given_up(&format!("{pool}tls_sentinels = true\n")).await;
-    assert!(said.contains("unavailable"), "{said}");
+    let message = given_up(&format!("{pool}tls_sentinels = true\n")).await;
+    assert!(message.contains("unavailable"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

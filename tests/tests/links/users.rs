@@ -73,16 +73,16 @@ async fn a_missing_right_is_named_at_the_start() {
             redis.address()
         );
         for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
-            let said = run_with_settings(program, &pool, &[], LIMIT).await;
-            assert_eq!(said.code, Some(1), "{}", said.log);
-            let said = said.log;
+            let message = run_with_settings(program, &pool, &[], LIMIT).await;
+            assert_eq!(message.code, Some(1), "{}", message.log);
+            let message = message.log;
             assert!(
-                said.contains(word) && said.contains("users.acl"),
-                "{word}: {said}"
+                message.contains(word) && message.contains("users.acl"),
+                "{word}: {message}"
             );
             assert!(
-                said.contains("pool default") && !said.contains("CHANGE-ME"),
-                "{said}"
+                message.contains("pool default") && !message.contains("CHANGE-ME"),
+                "{message}"
             );
         }
     }

@@ -22,15 +22,15 @@ async fn a_pool_that_moves_to_its_own_redis_under_another_name_is_refused() {
     let (here, also_here) = (redis.url(), format!("redis://localhost:{port}"));
     let config = write_text(folder.path(), "same.toml", &settings(&here, &also_here));
     let arguments = ["--config", config.to_str().unwrap()];
-    let said = run_until_exit(DaemonProgram::Api, &arguments, LIMIT).await;
-    assert_eq!(said.code, Some(1), "{}", said.log);
+    let message = run_until_exit(DaemonProgram::Api, &arguments, LIMIT).await;
+    assert_eq!(message.code, Some(1), "{}", message.log);
     for words in ["pool default", "migrate_to = \"new\"", "run_id"] {
-        assert!(said.log.contains(words), "{words}: {}", said.log);
+        assert!(message.log.contains(words), "{words}: {}", message.log);
     }
     // Another database of the same server is another deployment.
     let other = format!("redis://localhost:{port}/1");
     let config = write_text(folder.path(), "other.toml", &settings(&here, &other));
     let arguments = ["--config", config.to_str().unwrap()];
-    let said = stop_when_logged(DaemonProgram::Api, &arguments, "ready", LIMIT).await;
-    assert_eq!(said.code, Some(0), "{}", said.log);
+    let message = stop_when_logged(DaemonProgram::Api, &arguments, "ready", LIMIT).await;
+    assert_eq!(message.code, Some(0), "{}", message.log);
 }

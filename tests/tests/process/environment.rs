@@ -21,16 +21,16 @@ fn print_config(program: DaemonProgram, variables: &[(&str, &OsStr)]) -> Output 
 #[track_caller]
 fn refused(program: DaemonProgram, variables: &[(&str, &OsStr)]) -> String {
     let output = print_config(program, variables);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{variables:?}: {said}");
-    said
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{variables:?}: {message}");
+    message
 }
 
 #[track_caller]
 fn printed(program: DaemonProgram, variables: &[(&str, &OsStr)]) -> String {
     let output = print_config(program, variables);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{variables:?}: {said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{variables:?}: {message}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -42,9 +42,12 @@ fn a_setting_that_is_not_utf8_is_refused_and_named() {
         (DaemonProgram::Api, "TIDEGATE_DRAIN_DELAY"),
         (DaemonProgram::Pumpd, "TIDEGATE_POOL__DEFAULT__PASSWORD"),
     ] {
-        let said = refused(program, &[(name, &value)]);
-        assert!(said.contains(name) && said.contains("UTF-8"), "{said}");
-        assert!(!said.contains("hunter2"), "{said}");
+        let message = refused(program, &[(name, &value)]);
+        assert!(
+            message.contains(name) && message.contains("UTF-8"),
+            "{message}"
+        );
+        assert!(!message.contains("hunter2"), "{message}");
     }
     for name in ["PATH", "TIDEGATE_PUMP__INSTANCE", "TIDEGATE_SERVICE_HOST"] {
         printed(DaemonProgram::Api, &[(name, &value)]);
@@ -72,8 +75,8 @@ fn two_variables_for_one_setting_are_refused_and_named() {
         ),
     ] {
         let value = OsStr::new("127.0.0.1:1");
-        let said = refused(program, &[(one, value), (other, value)]);
-        assert!(said.contains(&format!("{one} and {other}")), "{said}");
+        let message = refused(program, &[(one, value), (other, value)]);
+        assert!(message.contains(&format!("{one} and {other}")), "{message}");
     }
 }
 
@@ -92,9 +95,9 @@ fn the_settings_of_the_other_daemon_may_be_in_the_environment() {
         (DaemonProgram::Api, &of_the_pump),
     ] {
         let variables = names.iter().map(|name| (*name, OsStr::new("any value")));
-        let said = printed(program, &variables.collect::<Vec<_>>());
-        assert!(!said.contains("any value"), "{said}");
-        assert!(!said.contains("TIDEGATE_"), "{said}");
+        let message = printed(program, &variables.collect::<Vec<_>>());
+        assert!(!message.contains("any value"), "{message}");
+        assert!(!message.contains("TIDEGATE_"), "{message}");
     }
 }
 

@@ -98,7 +98,7 @@ async fn a_partly_written_line_is_counted_and_damages_no_other_line() {
         let line = written.lines().find(|line| line.contains(&name));
         assert!(is_whole(&line.unwrap()), "{written}");
     }
-    let said = until_written(&fixture.path("logs/error.log"), "log lines were lost").await;
-    assert!(said.contains(&format!("\"lines\":{lost}")), "{said}");
+    let message = until_written(&fixture.path("logs/error.log"), "log lines were lost").await;
+    assert!(message.contains(&format!("\"lines\":{lost}")), "{message}");
     assert_eq!(api.stop(LIMIT).await.code(), Some(0));
 }

@@ -71,16 +71,16 @@ async fn readyz_follows_redis_and_healthz_stays_ok() {
     }
     fixture.redis.kill();
     for port in &ports {
-        let said = until_readyz(*port, 503).await;
-        assert!(said.starts_with("not ready\n"), "{said}");
+        let message = until_readyz(*port, 503).await;
+        assert!(message.starts_with("not ready\n"), "{message}");
         assert!(
-            said.contains("pool default: redis is unavailable (unreachable)"),
-            "{said}"
+            message.contains("pool default: redis is unavailable (unreachable)"),
+            "{message}"
         );
         // Any client may read this, so it shows no address and no error of the system.
         assert!(
-            !said.contains("127.0.0.1") && !said.contains("os error"),
-            "{said}"
+            !message.contains("127.0.0.1") && !message.contains("os error"),
+            "{message}"
         );
         assert_eq!(get(*port, "/healthz").await.expect(200).text(), "ok");
     }
@@ -138,8 +138,8 @@ async fn readyz_says_why_while_redis_refuses_writes() {
     let ports = [api.admin(), api.listen(), pump.admin()];
     let until_all = async |status, reason: &str| {
         for port in ports {
-            let said = until_readyz(port, status).await;
-            assert!(said.contains(reason), "{said}");
+            let message = until_readyz(port, status).await;
+            assert!(message.contains(reason), "{message}");
         }
     };
     let mut redis = RedisControl::connect(&fixture.redis.url()).await;
@@ -169,8 +169,11 @@ async fn readyz_answers_503_while_redis_is_paused() {
     let pump = fixture.start(DaemonProgram::Pumpd, &[]).await;
     fixture.redis.pause().unwrap();
     for port in [api.admin(), api.listen(), pump.admin()] {
-        let said = until_readyz(port, 503).await;
-        assert!(said.contains("pool default: no answer within"), "{said}");
+        let message = until_readyz(port, 503).await;
+        assert!(
+            message.contains("pool default: no answer within"),
+            "{message}"
+        );
     }
     fixture.redis.resume().unwrap();
     for port in [api.admin(), api.listen(), pump.admin()] {
@@ -290,8 +293,8 @@ async fn a_pump_that_waits_for_redis_is_alive_and_not_ready() {
     until_written(&fixture.path("log"), "waiting for redis").await;
     let admin = address.parse().unwrap();
     assert_eq!(get(admin, "/healthz").await.expect(200).text(), "starting");
-    let said = get(admin, "/readyz").await.expect(503).text();
-    assert_eq!(said, "not ready\nstart: waiting for redis\n");
+    let message = get(admin, "/readyz").await.expect(503).text();
+    assert_eq!(message, "not ready\nstart: waiting for redis\n");
     get(admin, "/metrics").await.expect(200);
     fixture.redis.restart().unwrap();
     until_readyz(admin, 200).await;

@@ -105,8 +105,8 @@ async fn an_unwritable_log_directory_is_refused_at_the_start() {
         for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
             let ended = run_until_exit(program, &["--config", &file], LIMIT).await;
             assert_eq!(ended.code, Some(1));
-            let said = format!("log.directory: cannot write {directory}/error.log: ");
-            assert!(ended.log.contains(&said), "{}", ended.log);
+            let message = format!("log.directory: cannot write {directory}/error.log: ");
+            assert!(ended.log.contains(&message), "{}", ended.log);
         }
     }
 }
@@ -162,13 +162,16 @@ async fn one_log_file_is_reopened_if_the_other_cannot_be() {
     fs::create_dir(fixture.path(errors)).unwrap();
     api.reopen_logs();
     let name = fixture.name(errors);
-    let said = format!("cannot write {name}: Is a directory");
-    let written = until_written(&fixture.path("logs/error.log.1"), &said).await;
-    let line = written.lines().find(|line| line.contains(&said)).unwrap();
+    let message = format!("cannot write {name}: Is a directory");
+    let written = until_written(&fixture.path("logs/error.log.1"), &message).await;
+    let line = written
+        .lines()
+        .find(|line| line.contains(&message))
+        .unwrap();
     assert!(line.contains("stays in use"), "{line}");
     assert!(line.contains("send SIGUSR1 again"), "{line}");
     // The moved file may be compressed by now, so the error is on standard error as well.
-    until_said(&api, &said).await;
+    until_said(&api, &message).await;
     ask(api.listen(), "GET", "/marked", &[]).await.expect(404);
     until_written(&fixture.path(access), "/marked").await;
     fs::remove_dir(fixture.path(errors)).unwrap();

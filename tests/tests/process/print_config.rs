@@ -71,13 +71,19 @@ async fn secrets_are_never_shown() {
         "--redis",
         "redis://me:hunter4@10.0.0.1:1",
     ];
-    let said = printed(DaemonProgram::Api, &flags, &environment).await;
-    assert!(!said.contains("hunter"), "{said}");
-    assert!(said.contains("ops = \"<hidden>\""), "{said}");
-    assert!(said.contains("dev = \"<hidden>\"  # environment"), "{said}");
-    assert!(said.contains("redis://me:<hidden>@10.0.0.1:1"), "{said}");
+    let message = printed(DaemonProgram::Api, &flags, &environment).await;
+    assert!(!message.contains("hunter"), "{message}");
+    assert!(message.contains("ops = \"<hidden>\""), "{message}");
+    assert!(
+        message.contains("dev = \"<hidden>\"  # environment"),
+        "{message}"
+    );
+    assert!(
+        message.contains("redis://me:<hidden>@10.0.0.1:1"),
+        "{message}"
+    );
     // The text that stands for a secret is refused as a value.
-    let back = fixture.write("back.toml", &said);
+    let back = fixture.write("back.toml", &message);
     let ended = run_until_exit(DaemonProgram::Api, &["--config", &back], LIMIT).await;
     assert_eq!(ended.code, Some(1));
     assert!(
@@ -108,21 +114,21 @@ async fn a_url_is_shown_only_in_its_documented_form() {
         "redis://h:6379/0&password=hunter2",
     ] {
         for program in BOTH {
-            let said = printed(program, &["--redis", url], &[]).await;
-            assert!(said.contains("<hidden>"), "{url}: {said}");
+            let message = printed(program, &["--redis", url], &[]).await;
+            assert!(message.contains("<hidden>"), "{url}: {message}");
             assert!(
-                !said.contains("hunt") && !said.contains("er2"),
-                "{url}: {said}"
+                !message.contains("hunt") && !message.contains("er2"),
+                "{url}: {message}"
             );
         }
     }
     let nodes = "redis://h:1,redis://me:hunter2@i:1";
     let environment = [("TIDEGATE_POOL__DEFAULT__CLUSTER", nodes)];
-    let said = printed(DaemonProgram::Api, &[], &environment).await;
-    assert!(!said.contains("hunter2"), "{said}");
+    let message = printed(DaemonProgram::Api, &[], &environment).await;
+    assert!(!message.contains("hunter2"), "{message}");
     assert!(
-        said.contains("redis://h:1,redis://me:<hidden>@i:1"),
-        "{said}"
+        message.contains("redis://h:1,redis://me:<hidden>@i:1"),
+        "{message}"
     );
 }
 

@@ -8,11 +8,11 @@ const READ_AGAIN: &str = "reloaded settings";
 
 /// Sends SIGHUP, waits until the daemon has logged this text once more, and returns its log.
 async fn reload(daemon: &Daemon, says: &str) -> String {
-    let said = || daemon.log().matches(says).count();
-    let before = said();
+    let count = || daemon.log().matches(says).count();
+    let before = count();
     daemon.reload();
     eventually(&format!("it says {says:?}"), LIMIT, async || {
-        if said() > before {
+        if count() > before {
             Ok(())
         } else {
             Err(daemon.log())

@@ -183,6 +183,6 @@ async fn a_drain_delay_above_one_hour_is_refused() {
     let flags = ["--print-config"];
     let ended = run_until_exit_with(DaemonProgram::Api, &flags, &environment, LIMIT).await;
     assert_eq!(ended.code, Some(1));
-    let said = "drain_delay must be 0s to 1h";
-    assert!(ended.log.contains(said), "{}", ended.log);
+    let message = "drain_delay must be 0s to 1h";
+    assert!(ended.log.contains(message), "{}", ended.log);
 }

@@ -61,8 +61,8 @@ async fn the_log_counts_the_lost_lines_once_it_is_read_again() {
     let lost = lines_lost(&api).await;
     let log = api.read_on();
     let until_said = async |text: &str| {
-        let said = async || log.lock().unwrap().contains(text).then_some(()).ok_or(lost);
-        eventually(&format!("the log says {text:?}"), LIMIT, said).await;
+        let find_text = async || log.lock().unwrap().contains(text).then_some(()).ok_or(lost);
+        eventually(&format!("the log says {text:?}"), LIMIT, find_text).await;
     };
     until_said("log lines were lost").await;
     until_said(&format!("lines={lost}")).await;

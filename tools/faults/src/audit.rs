@@ -76,8 +76,8 @@ impl<'a> Auditor<'a> {
         for last in 1..=LAST_TRIES {
             match self.try_audit().await {
                 Ok(()) => break,
-                Err(said) if last == LAST_TRIES => {
-                    self.add_finding(format!("the last audit failed: {said}"))
+                Err(message) if last == LAST_TRIES => {
+                    self.add_finding(format!("the last audit failed: {message}"))
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
@@ -158,8 +158,8 @@ mod tests {
     fn only_findings_are_extracted() {
         let line =
             r#"{"bucket":3,"finding":"no_body","repaired":false,"text":"job 7 has lost its body"}"#;
-        let said = finding_in(line).unwrap();
-        assert_eq!(said, "bucket 3: job 7 has lost its body");
+        let message = finding_in(line).unwrap();
+        assert_eq!(message, "bucket 3: job 7 has lost its body");
         assert_eq!(
             finding_in(r#"{"buckets":256,"found":0,"jobs":3,"not_compared":0,"repaired":0}"#),
             None

@@ -249,10 +249,10 @@ mod tests {
             url: "http://127.0.0.1:9".to_owned(),
             ..ServerOptions::default()
         };
-        let said = TargetServer::open(&options, Wire::Lmstfy)
+        let message = TargetServer::open(&options, Wire::Lmstfy)
             .await
             .unwrap_err()
             .to_string();
-        assert!(said.contains("--admin URL"), "{said}");
+        assert!(message.contains("--admin URL"), "{message}");
     }
 }

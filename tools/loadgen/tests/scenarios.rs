@@ -451,11 +451,11 @@ async fn a_lost_job_invalidates_the_figures() {
         .await
         .unwrap()
         .unwrap();
-    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let message = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{message}");
     assert!(
-        said.contains("jobs lost") && said.contains("do not count"),
-        "{said}"
+        message.contains("jobs lost") && message.contains("do not count"),
+        "{message}"
     );
     let written: LoadgenResults =
         serde_json::from_slice(&std::fs::read(json.path()).unwrap()).unwrap();
@@ -481,9 +481,9 @@ async fn errors_are_one_sentence() {
         assert_eq!(ended.status.code(), Some(status));
         String::from_utf8_lossy(&ended.stderr).into_owned()
     };
-    let said = |arguments: &[&str]| said_status(1, arguments);
-    assert!(said(&["publish"]).contains("--admin URL"));
-    let refused = said(&[
+    let message = |arguments: &[&str]| said_status(1, arguments);
+    assert!(message(&["publish"]).contains("--admin URL"));
+    let refused = message(&[
         "--target",
         "http://127.0.0.1:1",
         "--token",
@@ -496,7 +496,7 @@ async fn errors_are_one_sentence() {
         refused.starts_with("error: connecting to 127.0.0.1:1: "),
         "{refused}"
     );
-    let too_many = said(&[
+    let too_many = message(&[
         "--token",
         "T",
         "--namespace",
@@ -508,7 +508,7 @@ async fn errors_are_one_sentence() {
         "6",
     ]);
     assert!(too_many.contains("at most half"), "{too_many}");
-    let other_wire = said(&["--wire", "lmstfy", "memory", "--keyed"]);
+    let other_wire = message(&["--wire", "lmstfy", "memory", "--keyed"]);
     assert_eq!(
         other_wire,
         "error: memory with these flags needs --wire native\n"

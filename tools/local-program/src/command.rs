@@ -118,12 +118,14 @@ fn last_line(stderr: &str, stdout: &str) -> String {
             .any(|mark| line.starts_with(mark))
     };
     let marked = lines().find(is_marked);
-    let said = marked.or_else(|| stderr.lines().map(str::trim).rfind(|line| !line.is_empty()));
-    let said = said.or_else(|| lines().next_back()).unwrap_or("no output");
+    let message = marked.or_else(|| stderr.lines().map(str::trim).rfind(|line| !line.is_empty()));
+    let message = message
+        .or_else(|| lines().next_back())
+        .unwrap_or("no output");
     if stderr.contains("connection broken") {
-        return format!("{said} (the network is unreachable)");
+        return format!("{message} (the network is unreachable)");
     }
-    said.to_owned()
+    message.to_owned()
 }
 
 #[cfg(test)]

@@ -329,14 +329,14 @@ impl ClusterGroup {
 
     /// Returns the nodes by port, as the first server that answers reports them.
     async fn nodes(&self) -> BTreeMap<u16, ClusterNode> {
-        let mut said = String::new();
+        let mut message = String::new();
         for server in self.running() {
             match self.nodes_seen_by(server).await {
                 Ok(nodes) => return nodes,
-                Err(error) => said = error,
+                Err(error) => message = error,
             }
         }
-        panic!("no server answers: {said}");
+        panic!("no server answers: {message}");
     }
 
     async fn nodes_seen_by(&self, server: usize) -> Result<BTreeMap<u16, ClusterNode>, String> {

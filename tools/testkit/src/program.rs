@@ -108,16 +108,20 @@ pub async fn run_with_settings(
 pub async fn stop_when_logged(
     program: DaemonProgram,
     arguments: &[&str],
-    said: &str,
+    message: &str,
     limit: Duration,
 ) -> ProgramExit {
     let run = ProgramRun::start(program, arguments, &[]);
     eventually(
-        &format!("the output contains {said:?}"),
+        &format!("the output contains {message:?}"),
         limit,
         async || {
             let log = read(&run.log);
-            if log.contains(said) { Ok(()) } else { Err(log) }
+            if log.contains(message) {
+                Ok(())
+            } else {
+                Err(log)
+            }
         },
     )
     .await;

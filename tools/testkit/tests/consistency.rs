@@ -117,13 +117,13 @@ impl TestBucket {
 }
 
 /// Damages the data with these commands, and compares the reported defects with the expected ones.
-async fn expect(commands: &[&str], said: &[&str]) {
+async fn expect(commands: &[&str], message: &[&str]) {
     let mut bucket = filled_bucket().await;
     assert_eq!(bucket.defects().await, Vec::<String>::new());
     for command in commands {
         bucket.run(command).await;
     }
-    let expected: Vec<String> = said
+    let expected: Vec<String> = message
         .iter()
         .map(|line| format!("bucket 0: {}", bucket.expand(line)))
         .collect();
@@ -147,7 +147,7 @@ async fn consistent_data_have_no_defects_and_the_expected_totals() {
 
 #[tokio::test]
 async fn unreachable_jobs_are_found() {
-    for (command, said) in [
+    for (command, message) in [
         (
             "DEL tg:0:{8209}:ready:@ready",
             "job #ready is ready and in its list 0 times",
@@ -169,7 +169,7 @@ async fn unreachable_jobs_are_found() {
             "job #leased is leased and its timer is 7 ms late",
         ),
     ] {
-        expect(&[command], &[said]).await;
+        expect(&[command], &[message]).await;
     }
 }
 
@@ -192,9 +192,9 @@ async fn a_missing_far_timer_is_found() {
 
 #[tokio::test]
 async fn timers_of_a_queue_that_is_not_due_in_time_are_found() {
-    let said = "queue @delayed has near timers and is not due in time";
-    expect(&["ZREM tg:0:{8209}:due @delayed"], &[said]).await;
-    expect(&["ZINCRBY tg:0:{8209}:due 7 @delayed"], &[said]).await;
+    let message = "queue @delayed has near timers and is not due in time";
+    expect(&["ZREM tg:0:{8209}:due @delayed"], &[message]).await;
+    expect(&["ZINCRBY tg:0:{8209}:due 7 @delayed"], &[message]).await;
 }
 
 #[tokio::test]
@@ -209,20 +209,20 @@ async fn a_timer_among_those_of_another_queue_is_found() {
 
 #[tokio::test]
 async fn jobs_that_are_listed_twice_are_found() {
-    let said = "job #ready is ready and in its list 2 times";
-    expect(&["RPUSH tg:0:{8209}:ready:@ready #ready"], &[said]).await;
+    let message = "job #ready is ready and in its list 2 times";
+    expect(&["RPUSH tg:0:{8209}:ready:@ready #ready"], &[message]).await;
 }
 
 #[tokio::test]
 async fn wrong_counts_are_found() {
-    let said = "queue @leased counts 2 leased jobs, there are 1";
-    expect(&["HINCRBY tg:0:{8209}:q:@leased leased 1"], &[said]).await;
+    let message = "queue @leased counts 2 leased jobs, there are 1";
+    expect(&["HINCRBY tg:0:{8209}:q:@leased leased 1"], &[message]).await;
     let delete = [
         "HDEL tg:0:{8209}:c:%leased &leased",
         "ZREM tg:0:{8209}:near:@leased #leased",
     ];
-    let said = "queue @leased counts 1 leased jobs, there are 0";
-    expect(&delete, &[said]).await;
+    let message = "queue @leased counts 1 leased jobs, there are 0";
+    expect(&delete, &[message]).await;
 }
 
 #[tokio::test]
@@ -232,14 +232,14 @@ async fn bodies_without_records_and_records_without_bodies_are_found() {
         &["job #ready has no body"],
     )
     .await;
-    let said = "job 99 has a body without a record";
-    expect(&["SET tg:0:{8209}:body:99 x"], &[said]).await;
+    let message = "job 99 has a body without a record";
+    expect(&["SET tg:0:{8209}:body:99 x"], &[message]).await;
 }
 
 #[tokio::test]
 async fn an_expiry_without_a_sweep_is_found() {
-    let said = "job #ready expires and is not in the index of the sweep";
-    expect(&["DEL tg:0:{8209}:expiry"], &[said]).await;
+    let message = "job #ready expires and is not in the index of the sweep";
+    expect(&["DEL tg:0:{8209}:expiry"], &[message]).await;
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     let status = output.status;
-    Err(format!("{program} failed ({status}): {}", said.trim()))
+    Err(format!("{program} failed ({status}): {}", message.trim()))
 }

@@ -179,21 +179,21 @@ mod tests {
     fn an_invalid_value_is_rejected_by_its_key() {
         let pools = BTreeSet::from(["default"]);
         let limit = Duration::from_secs(30);
-        let said = |config: &DurabilityConfig| config.check(&pools, limit).unwrap_err();
+        let message = |config: &DurabilityConfig| config.check(&pools, limit).unwrap_err();
         assert_eq!(
             config(&[("default/a", "fsync")]).check(&pools, limit),
             Ok(())
         );
-        let unknown = said(&config(&[("nowhere/a", "fsync")]));
+        let unknown = message(&config(&[("nowhere/a", "fsync")]));
         assert!(
             unknown.contains("\"nowhere/a\": there is no such pool"),
             "{unknown}"
         );
-        let no_name = said(&config(&[("a.b", "fsync")]));
+        let no_name = message(&config(&[("a.b", "fsync")]));
         assert!(no_name.contains("no valid name"), "{no_name}");
         let mut long = config(&[("a", "fsync")]);
         long.timeout = limit;
-        assert!(said(&long).contains("less than requests.timeout"));
+        assert!(message(&long).contains("less than requests.timeout"));
         // If no namespace waits, the timeout is not used and not checked.
         long.namespaces.clear();
         assert_eq!(long.check(&pools, limit), Ok(()));

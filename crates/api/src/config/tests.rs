@@ -114,12 +114,12 @@ fn the_longest_header_is_within_the_limit_of_all_headers() {
     config.connections.header_bytes_max = room;
     assert_eq!(config.check(), Ok(()));
     config.connections.header_bytes_max = room + 1;
-    let said = config.check().unwrap_err();
+    let message = config.check().unwrap_err();
     for key in [
         "connections.header_bytes_max",
         "requests.in_flight_bytes_max",
     ] {
-        assert!(said.contains(key), "{said}");
+        assert!(message.contains(key), "{message}");
     }
 }
 
@@ -139,14 +139,14 @@ fn a_pool_moves_only_to_a_pool_that_does_not_move() {
     };
     assert_eq!(with_targets(&[("old", "new")]), Ok(()));
     assert_eq!(with_targets(&[("old", "new"), ("default", "new")]), Ok(()));
-    for (targets, said) in [
+    for (targets, message) in [
         (&[("old", "nwe")][..], "no such pool"),
         (&[("old", "old")], "cannot move to itself"),
         (&[("old", "new"), ("new", "default")], "has migrate_to"),
     ] {
         let problem = with_targets(targets).unwrap_err();
         assert!(problem.contains("pool.old.migrate_to"), "{problem}");
-        assert!(problem.contains(said), "{problem}");
+        assert!(problem.contains(message), "{problem}");
     }
 }
 

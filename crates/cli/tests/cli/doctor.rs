@@ -154,10 +154,10 @@ async fn what_is_not_the_api_is_named() {
             ["does not answer HTTP", "check the port"],
         ),
     ] {
-        let said = problem(url);
+        let message = problem(url);
         assert!(
-            parts.iter().all(|part| said.contains(part)),
-            "{url}: {said}"
+            parts.iter().all(|part| message.contains(part)),
+            "{url}: {message}"
         );
     }
 }

@@ -46,17 +46,17 @@ mod tests {
         file.as_file().set_len(1 << 20).unwrap();
         assert_eq!(read_file(file.path()).unwrap().len(), 1 << 20);
         file.as_file().set_len((1 << 20) + 1).unwrap();
-        let said = read_file(file.path()).unwrap_err();
-        assert!(said.starts_with("larger than 1 MiB"), "{said}");
-        let said = read_file(Path::new("/dev/zero")).unwrap_err();
-        assert!(said.starts_with("larger than 1 MiB"), "{said}");
+        let message = read_file(file.path()).unwrap_err();
+        assert!(message.starts_with("larger than 1 MiB"), "{message}");
+        let message = read_file(Path::new("/dev/zero")).unwrap_err();
+        assert!(message.starts_with("larger than 1 MiB"), "{message}");
     }
 
     #[test]
     fn the_line_that_is_not_utf8_is_named() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"[log]\n# f\xfcr alle\n").unwrap();
-        let said = read_file(file.path()).unwrap_err();
-        assert_eq!(said, "line 2 is not UTF-8: save the file in UTF-8");
+        let message = read_file(file.path()).unwrap_err();
+        assert_eq!(message, "line 2 is not UTF-8: save the file in UTF-8");
     }
 }

@@ -207,9 +207,9 @@ fn variables_of_orchestrators_and_of_a_sibling_are_not_settings() {
 #[test]
 fn a_variable_below_a_plain_key_of_the_sibling_is_refused() {
     let given = TestSources::empty().variable("TIDEGATE_SPEED__MORE", "9");
-    let (layer, said) = given.load_error();
+    let (layer, message) = given.load_error();
     assert_eq!(layer, SettingsLayer::Environment);
-    assert!(said.contains("unknown key speed"), "{said}");
+    assert!(message.contains("unknown key speed"), "{message}");
 }
 
 #[test]
@@ -220,18 +220,21 @@ fn a_variable_that_is_not_utf8_is_refused_if_it_is_a_setting() {
         .raw_variable(b"TIDEGATE_\xff", b"\xff")
         .raw_variable(b"OTHER_\xff", b"\xff");
     assert_eq!(given.load().unwrap().name, "a");
-    let (layer, said) = given
+    let (layer, message) = given
         .raw_variable(b"TIDEGATE_NAME", b"hunt\xffer2")
         .load_error();
     assert_eq!(layer, SettingsLayer::Environment);
     assert!(
-        said.contains("value of TIDEGATE_NAME is not UTF-8"),
-        "{said}"
+        message.contains("value of TIDEGATE_NAME is not UTF-8"),
+        "{message}"
     );
-    assert!(!said.contains("hunt"), "{said}");
+    assert!(!message.contains("hunt"), "{message}");
     let given = TestSources::empty().raw_variable(b"TIDEGATE_ACCOUNTS__\xff", b"x");
-    let (_, said) = given.load_error();
-    assert!(said.contains("the name of \"TIDEGATE_ACCOUNTS__"), "{said}");
+    let (_, message) = given.load_error();
+    assert!(
+        message.contains("the name of \"TIDEGATE_ACCOUNTS__"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -247,10 +250,10 @@ fn two_variables_for_one_key_are_refused() {
                 .variable(first, "hunter2")
                 .variable("TIDEGATE_LOG__LINES", "5")
                 .variable(second, "hunter2");
-            let (layer, said) = given.load_error();
+            let (layer, message) = given.load_error();
             assert_eq!(layer, SettingsLayer::Environment);
-            assert!(said.contains(&format!("{one} and {other}")), "{said}");
-            assert!(!said.contains("hunter2"), "{said}");
+            assert!(message.contains(&format!("{one} and {other}")), "{message}");
+            assert!(!message.contains("hunter2"), "{message}");
         }
     }
 }
@@ -339,14 +342,14 @@ fn a_secret_with_white_space_at_its_end_is_refused_by_its_key() {
         "[pool.default]\npassword = \"\\thunter2\"\n",
     ] {
         let given = with_secrets().file(text);
-        let said = load::<SettingsWithSecrets>(&given.sources());
-        let said = said.err().unwrap().to_string();
+        let message = load::<SettingsWithSecrets>(&given.sources());
+        let message = message.err().unwrap().to_string();
         let key = match text.contains("ops") {
             true => "accounts.ops begins or ends with white space",
             false => "pool.default.password begins or ends with white space",
         };
-        assert!(said.contains(key), "{said}");
-        assert!(!said.contains("hunter2"), "{said}");
+        assert!(message.contains(key), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
     }
 }
 
@@ -360,8 +363,8 @@ fn an_error_near_a_secret_does_not_show_it() {
         "[accounts]\nops = hunter2\n",
     ] {
         let given = with_secrets().file(text);
-        let said = load::<SettingsWithSecrets>(&given.sources()).err().unwrap();
-        assert!(!said.to_string().contains("hunter2"), "{said}");
+        let message = load::<SettingsWithSecrets>(&given.sources()).err().unwrap();
+        assert!(!message.to_string().contains("hunter2"), "{message}");
     }
 }
 
@@ -413,8 +416,11 @@ fn our_file_overrides_a_foreign_file() {
         foreign: Some(foreign),
         ..given.sources()
     };
-    let said = load::<TestSettings>(&sources).err().unwrap().to_string();
-    assert!(said.starts_with("other file x: unknown key nmae"), "{said}");
+    let message = load::<TestSettings>(&sources).err().unwrap().to_string();
+    assert!(
+        message.starts_with("other file x: unknown key nmae"),
+        "{message}"
+    );
 }
 
 #[test]

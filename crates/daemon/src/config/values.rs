@@ -57,8 +57,8 @@ impl ConfigValues {
         let read = Value::Table(self.table.clone()).try_into();
         read.map_err(|error: toml::de::Error| {
             // The error has the key on a second line.
-            let said = error.to_string().trim().replace('\n', " ");
-            self.without_secrets(&said)
+            let message = error.to_string().trim().replace('\n', " ");
+            self.without_secrets(&message)
         })
     }
 

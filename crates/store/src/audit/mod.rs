@@ -6,6 +6,7 @@
 //!  bucket     types and times to live of keys
 //!  hints      lists, from tail to head ──► the jobs that they name
 //!  records    chunk by chunk ──► jobs that may lack something
+//!  payloads   decoded, also outside of records
 //!  indexes    names, due, slots, bodies
 //!  counts     records of each queue, compared with its counts
 //!  lanes      lanes with jobs, compared with the table of lanes

@@ -184,7 +184,7 @@ mod tests {
         tally.unexpected("ack: gone");
         assert_eq!(tally.answered_count(), 2);
         assert_eq!(tally.error_count(), 4);
-        let said = tally.errors().join("; ");
-        assert_eq!(said, "1 without an answer; 2 ack: gone; 1 status 500");
+        let message = tally.errors().join("; ");
+        assert_eq!(message, "1 without an answer; 2 ack: gone; 1 status 500");
     }
 }

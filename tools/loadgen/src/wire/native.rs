@@ -272,8 +272,8 @@ mod tests {
         let good = br#"{"results":[{"id":"A","outcome":"created"},{"id":"B"}]}"#;
         assert_eq!(published_batch(good).unwrap(), (2, "A".into()));
         let bad = br#"{"results":[{"problem":{"code":"queue_full"}}]}"#;
-        let said = published_batch(bad).unwrap_err().to_string();
-        assert!(said.contains("queue_full"), "{said}");
+        let message = published_batch(bad).unwrap_err().to_string();
+        assert!(message.contains("queue_full"), "{message}");
     }
 
     #[test]

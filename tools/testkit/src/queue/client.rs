@@ -118,9 +118,9 @@ impl QueueClient {
     /// If the answer is not 200.
     pub async fn set_lanes(&self, api: &Daemon, open: u16) -> u64 {
         let answer = self.try_set_lanes(api, open).await;
-        let said = answer.expect("the admin port answers").expect(200).json();
-        assert_eq!(said["open"], open, "{said}");
-        said["used"].as_u64().expect("a number of lanes")
+        let lanes = answer.expect("the admin port answers").expect(200).json();
+        assert_eq!(lanes["open"], open, "{lanes}");
+        lanes["used"].as_u64().expect("a number of lanes")
     }
 
     /// Returns the same queue on another API.

@@ -76,8 +76,8 @@ fn a_value_has_the_type_of_the_default() {
                 || key == "number" && value == "9"
                 || key == "pool.other.size" && value == "1";
             assert_eq!(checked.is_ok(), is_fine, "{key} = {value}: {checked:?}");
-            if let Err(said) = checked {
-                assert!(said.starts_with(key), "{key} = {value}: {said}");
+            if let Err(message) = checked {
+                assert!(message.starts_with(key), "{key} = {value}: {message}");
             }
         }
     }
@@ -86,32 +86,32 @@ fn a_value_has_the_type_of_the_default() {
 #[test]
 fn an_error_names_the_key_and_what_it_accepts() {
     assert_eq!(error_of("number = 11"), "number must be 1 to 10, not 11");
-    let said = error_of("number = 1.0");
+    let message = error_of("number = 1.0");
     assert_eq!(
-        said,
+        message,
         "number must be a whole number, 1 to 10, not a number with a fraction"
     );
-    let said = error_of("wait = \"500000000000000d\"");
-    assert_eq!(said, "wait must be 1ms to 1h, not \"500000000000000d\"");
-    let said = error_of("wait = 5");
-    assert!(said.contains("a duration in quotes"), "{said}");
-    let said = error_of("wait = \"5\"");
+    let message = error_of("wait = \"500000000000000d\"");
+    assert_eq!(message, "wait must be 1ms to 1h, not \"500000000000000d\"");
+    let message = error_of("wait = 5");
+    assert!(message.contains("a duration in quotes"), "{message}");
+    let message = error_of("wait = \"5\"");
     assert_eq!(
-        said,
+        message,
         "wait must be 1ms to 1h; 5 has no unit: write 5s or 5ms"
     );
-    let said = error_of("flag = 1");
-    assert_eq!(said, "flag must be true or false, not a whole number");
-    let said = error_of("[pool.x]\nsise = 1");
-    assert!(said.starts_with("unknown key pool.x.sise"), "{said}");
-    assert!(said.ends_with("size, url"), "{said}");
+    let message = error_of("flag = 1");
+    assert_eq!(message, "flag must be true or false, not a whole number");
+    let message = error_of("[pool.x]\nsise = 1");
+    assert!(message.starts_with("unknown key pool.x.sise"), "{message}");
+    assert!(message.ends_with("size, url"), "{message}");
     assert_eq!(error_of("pool = 1"), "pool must be a table: [pool]");
 }
 
 /// A URL may contain a password.
 #[test]
 fn a_url_is_refused_where_none_belongs_and_is_not_repeated() {
-    for (text, said) in [
+    for (text, message) in [
         ("name = \"redis://:hunter2@h\"", "name must not be a URL"),
         ("name = \"info,x://hunter2\"", "name must not be a URL"),
         ("wait = \"redis://:hunter2@h\"", "wait must not be a URL"),
@@ -124,7 +124,7 @@ fn a_url_is_refused_where_none_belongs_and_is_not_repeated() {
             "a key in [] is a URL: write its name",
         ),
     ] {
-        assert_eq!(error_of(text), said);
+        assert_eq!(error_of(text), message);
     }
     let mut layer = parse_toml("[pool.default]\nurl = \"redis://:hunter2@h\"").unwrap();
     schema().check(&mut layer, false).unwrap();
@@ -143,12 +143,12 @@ fn an_address_is_checked_by_its_key() {
         let mut layer = parse_toml(&format!("listen = \"{text}\"")).unwrap();
         match schema.check(&mut layer, false) {
             Ok(()) => assert!(is_fine, "{text}"),
-            Err(said) => {
-                assert!(!is_fine, "{said}");
+            Err(message) => {
+                assert!(!is_fine, "{message}");
                 let expected = format!(
                     "listen must be an IP address and a port such as \"127.0.0.1:1\", not {text:?}"
                 );
-                assert_eq!(said, expected);
+                assert_eq!(message, expected);
             }
         }
     }
@@ -178,6 +178,9 @@ fn a_number_or_duration_without_bounds_is_found() {
 
 #[test]
 fn a_table_as_one_that_does_not_exist_is_an_error() {
-    let said = Schema::new("[a]  # as b").unwrap_err();
-    assert!(said.to_string().contains("there is no table b"), "{said}");
+    let message = Schema::new("[a]  # as b").unwrap_err();
+    assert!(
+        message.to_string().contains("there is no table b"),
+        "{message}"
+    );
 }

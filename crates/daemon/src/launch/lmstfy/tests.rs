@@ -68,7 +68,10 @@ pool = { default = { url = "redis://h:1" }, Other = { url = "redis://h:2" } }
     .unwrap();
     assert_eq!(values(text), expected);
     let said = error_of("Host = \"a\"\nhost = \"b\"\n");
-    assert_eq!(said, "Host and host are the same key: remove one of them");
+    assert_eq!(
+        message,
+        "Host and host are the same key: remove one of them"
+    );
 }
 
 #[test]
@@ -167,9 +170,9 @@ fn an_error_is_one_sentence_with_the_key() {
             "the table [Pool.default] is missing",
         ),
     ] {
-        assert_eq!(error_of(text), said, "{text}");
+        assert_eq!(error_of(text), message, "{text}");
     }
-    for (line, said) in [
+    for (line, message) in [
         ("LogLevel = \"loud\"", "LogLevel must be trace, debug, info"),
         (
             "TriesNum = 70000",
@@ -188,9 +191,9 @@ fn an_error_is_one_sentence_with_the_key() {
         ),
     ] {
         let found = error_of(&format!("{line}\n{PLAIN}"));
-        assert!(found.starts_with(said), "{line}: {found}");
+        assert!(found.starts_with(message), "{line}: {found}");
     }
-    for (lines, said) in [
+    for (lines, message) in [
         ("Password = 1", "Pool.default.Password must be a text"),
         ("DB = -1", "Pool.default.DB must be a whole number"),
         ("[Pool.x]\nDB = 1", "Pool.x.Addr is missing"),
@@ -200,7 +203,7 @@ fn an_error_is_one_sentence_with_the_key() {
         ),
     ] {
         let found = error_of(&format!("{PLAIN}{lines}\n"));
-        assert!(found.starts_with(said), "{lines}: {found}");
+        assert!(found.starts_with(message), "{lines}: {found}");
         assert!(!found.contains("hunter2"), "{found}");
     }
 }
@@ -213,9 +216,9 @@ fn a_host_may_be_a_name() {
         listen == "\"127.0.0.1:1\"" || listen == "\"[::1]:1\"",
         "{listen}"
     );
-    let said = error_of(&PLAIN.replace("127.0.0.1", "no host"));
+    let message = error_of(&PLAIN.replace("127.0.0.1", "no host"));
     assert!(
-        said.starts_with("Host: cannot resolve \"no host\""),
-        "{said}"
+        message.starts_with("Host: cannot resolve \"no host\""),
+        "{message}"
     );
 }

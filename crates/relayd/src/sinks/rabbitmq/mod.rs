@@ -80,7 +80,12 @@ impl RabbitMqSink {
     }
 
     /// Publishes the jobs with these numbers, and returns the answer of the broker about each.
-    async fn publish(&self, channel: &Channel, jobs: &[RelayJob], numbers: &[usize]) -> Vec<Said> {
+    async fn publish(
+        &self,
+        channel: &Channel,
+        jobs: &[RelayJob],
+        numbers: &[usize],
+    ) -> Vec<ConfirmResult> {
         let mut sent = Vec::with_capacity(numbers.len());
         for number in numbers {
             let job = &jobs[*number];
@@ -123,13 +128,13 @@ impl RabbitMqSink {
                 numbers.push(number);
             }
         }
-        let said = self.publish(&channel, jobs, &numbers).await;
+        let results = self.publish(&channel, jobs, &numbers).await;
         let mut left = Vec::new();
-        for (number, said) in numbers.into_iter().zip(said) {
-            if is_channel_closed(&said) {
+        for (number, result) in numbers.into_iter().zip(results) {
+            if is_channel_closed(&result) {
                 left.push(number);
             }
-            outcomes[number] = outcome(said);
+            outcomes[number] = outcome(result);
         }
         self.deliver_apart(jobs, left, outcomes).await;
     }
@@ -156,10 +161,10 @@ impl RabbitMqSink {
                     return;
                 }
             };
-            let said = self.publish(&channel, jobs, &left).await;
-            let too_large = said.iter().find_map(too_large);
-            for (number, said) in left.iter().zip(said) {
-                outcomes[*number] = outcome(said);
+            let results = self.publish(&channel, jobs, &left).await;
+            let too_large = results.iter().find_map(too_large);
+            for (number, result) in left.iter().zip(results) {
+                outcomes[*number] = outcome(result);
             }
             let Some(reason) = too_large else {
                 return;
@@ -175,22 +180,22 @@ fn connected(slot: &mut Option<RabbitMqSession>) -> Option<&mut RabbitMqSession>
 }
 
 /// The answer of the broker to a message.
-type Said = Result<Confirmation, lapin::Error>;
+type ConfirmResult = Result<Confirmation, lapin::Error>;
 
 fn not_connected(error: &lapin::Error) -> DeliveryOutcome {
     DeliveryOutcome::Unavailable(format!("failed to connect: {error}"))
 }
 
 /// Whether the broker has closed the channel, perhaps because of another message.
-fn is_channel_closed(said: &Said) -> bool {
-    said.as_ref().is_err_and(|error| {
+fn is_channel_closed(result: &ConfirmResult) -> bool {
+    result.as_ref().is_err_and(|error| {
         error.is_amqp_soft_error() || matches!(error.kind(), ErrorKind::InvalidChannelState(..))
     })
 }
 
 /// The text of the broker if it has closed the channel because a message is too large.
-fn too_large(said: &Said) -> Option<String> {
-    let Err(error) = said else { return None };
+fn too_large(result: &ConfirmResult) -> Option<String> {
+    let Err(error) = result else { return None };
     let ErrorKind::ProtocolError(protocol) = error.kind() else {
         return None;
     };
