@@ -18,7 +18,6 @@ pub struct InvalidValue {
 
 impl InvalidValue {
     /// A value that is invalid for the reason that the sentence gives.
-    #[must_use]
     pub fn new(detail: impl Into<String>) -> Self {
         Self {
             code: ProblemCode::InvalidParameter,
@@ -46,7 +45,6 @@ pub struct InvalidRequest {
 
 impl InvalidRequest {
     /// A request that is invalid for the reason that the sentence gives.
-    #[must_use]
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         Self {
             code,
@@ -56,13 +54,11 @@ impl InvalidRequest {
     }
 
     /// An invalid value of a field.
-    #[must_use]
     pub fn of_field(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(ProblemCode::InvalidParameter, detail).at(field)
     }
 
     /// Two fields that exclude each other.
-    #[must_use]
     pub fn of_both(field: &str, other: &str) -> Self {
         Self::of_field(
             field,
@@ -92,7 +88,6 @@ impl InvalidRequest {
     }
 
     /// Finds the code in the text of a serde error; `otherwise` if the text does not begin with one.
-    #[must_use]
     pub fn from_serde(text: &str, otherwise: ProblemCode) -> Self {
         let known = text.split_once(": ").and_then(|(code, detail)| {
             let code = ProblemCode::from_name(code)?;
