@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 mod embedding;
+pub(crate) mod items;
 pub(crate) mod kinds;
 mod settle;
 mod values;
@@ -26,7 +27,7 @@ use crate::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use crate::v1::schedule::{
     DeletedSchedule, Schedule, ScheduleDetails, ScheduleListPage, ScheduleRuns,
 };
-use crate::v1::values::{PageSize, RunCount};
+use crate::v1::values::{PageSize, QueueWeight, RunCount};
 use crate::v1::workers::WorkerListPage;
 use crate::{IfRunning, Namespace, Policy};
 
@@ -65,6 +66,7 @@ use crate::{IfRunning, Namespace, Policy};
     PurgeBody,
     QueueLanes,
     QueueListPage,
+    QueueWeight,
     Policy,
     RelayConfig,
     RelayDetails,

@@ -1,14 +1,10 @@
 //! Reserving jobs.
 
-use std::fmt;
-
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{ConfigurableLimits, RESERVE_QUEUES_MAX};
 use crate::v1::checks::{check_count, check_lease, check_wait};
-use crate::v1::input::CheckedRequest;
+use crate::v1::input::{CheckedRequest, TextOrObject, text_or_object};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, JobAttributes, JobKey, JsonText, LeaseText, MaxJobs,
@@ -23,7 +19,7 @@ use crate::{JobId, QueueName};
 #[serde(deny_unknown_fields)]
 pub struct ReserveBody {
     /// The queues: names, or names with weights.
-    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 16))]
+    #[cfg_attr(feature = "openapi", schema(schema_with = crate::openapi::items::queues_to_reserve))]
     pub queues: Vec<QueueChoice>,
     /// In which order the queues are looked into: `weighted` if a queue has a weight, else `strict`.
     pub order: Option<QueueOrder>,
@@ -84,23 +80,13 @@ impl CheckedRequest for ReserveBody {
 }
 
 /// A queue of a reserve call, written as its name or as an object with a weight.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct QueueChoice {
     pub name: QueueName,
-    /// How often it is looked into first, compared with the others. By default 1.
-    pub weight: Option<QueueWeight>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-struct WeightedQueue {
-    /// Its name.
-    name: QueueName,
     /// How often it is looked into first, compared with the others.
-    #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(required = false))]
-    weight: Option<QueueWeight>,
+    pub weight: Option<QueueWeight>,
 }
 
 impl From<QueueName> for QueueChoice {
@@ -109,65 +95,28 @@ impl From<QueueName> for QueueChoice {
     }
 }
 
-impl Serialize for QueueChoice {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let name = self.name.clone();
-        match self.weight {
-            None => name.serialize(serializer),
-            weight => WeightedQueue { name, weight }.serialize(serializer),
-        }
+impl TextOrObject for QueueChoice {
+    type Text = QueueName;
+
+    const EXPECTED: &'static str = "the name of a queue, or {\"name\":NAME,\"weight\":NUMBER}";
+
+    fn from_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for QueueChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(QueueChoiceVisitor)
+        text_or_object(deserializer)
     }
 }
 
-struct QueueChoiceVisitor;
-
-impl<'de> Visitor<'de> for QueueChoiceVisitor {
-    type Value = QueueChoice;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("the name of a queue, or {\"name\":NAME,\"weight\":NUMBER}")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<QueueChoice, E> {
-        let name: QueueName = name.parse().map_err(E::custom)?;
-        Ok(name.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<QueueChoice, A::Error> {
-        let read = WeightedQueue::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(QueueChoice {
-            name: read.name,
-            weight: read.weight,
-        })
-    }
-}
-
-#[cfg(feature = "openapi")]
-impl utoipa::PartialSchema for QueueChoice {
-    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-        utoipa::openapi::schema::OneOfBuilder::new()
-            .description(Some("A queue: its name, or an object with a weight."))
-            .item(QueueName::schema())
-            .item(WeightedQueue::schema())
-            .into()
-    }
-}
-
-#[cfg(feature = "openapi")]
-impl utoipa::ToSchema for QueueChoice {
-    fn schemas(
-        schemas: &mut Vec<(
-            String,
-            utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>,
-        )>,
-    ) {
-        WeightedQueue::schemas(schemas);
+impl Serialize for QueueChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.weight {
+            None => self.name.serialize(serializer),
+            Some(_) => Self::serialize(self, serializer),
+        }
     }
 }
 

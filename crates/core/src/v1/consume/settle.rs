@@ -1,14 +1,10 @@
 //! The reports of a worker about its jobs: ack, fail, touch, release.
 
-use std::fmt;
-
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{ConfigurableLimits, SETTLE_LEASES_MAX};
 use crate::v1::checks::{check_count, check_delay, check_lease};
-use crate::v1::input::{CheckedRequest, objects};
+use crate::v1::input::{CheckedRequest, TextOrObject, objects, text_or_object};
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, ErrorText, JobPayload, JsonText, LeaseText, even_null,
@@ -20,38 +16,26 @@ use crate::v1::values::{
 #[serde(deny_unknown_fields)]
 pub struct AckBody {
     /// Their leases.
-    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
+    #[cfg_attr(feature = "openapi", schema(schema_with = crate::openapi::items::leases_to_ack))]
     pub leases: Vec<AckItem>,
 }
 
 /// A job that is done, written as its lease or as an object with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AckItem {
-    /// Its lease.
-    pub lease: LeaseText,
-    /// Its result, if that is JSON. Excludes `result_base64`.
-    pub result: Option<JsonText>,
-    /// Its result as base64. Excludes `result`.
-    pub result_base64: Option<Base64Bytes>,
-    /// The content type of the result.
-    pub content_type: Option<ContentType>,
-}
-
 #[serde_with::skip_serializing_none]
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-struct AckedLease {
+#[serde(remote = "Self", deny_unknown_fields)]
+pub struct AckItem {
     /// The lease of the job.
-    lease: LeaseText,
+    pub lease: LeaseText,
     /// The result of the job, if it is JSON. Excludes `result_base64`.
     #[serde(default, deserialize_with = "even_null")]
     #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
-    result: Option<JsonText>,
+    pub result: Option<JsonText>,
     /// The result as base64. Excludes `result`.
-    result_base64: Option<Base64Bytes>,
+    pub result_base64: Option<Base64Bytes>,
     /// By default `application/json` for `result`, else `application/octet-stream`.
-    content_type: Option<ContentType>,
+    pub content_type: Option<ContentType>,
 }
 
 impl From<LeaseText> for AckItem {
@@ -65,72 +49,28 @@ impl From<LeaseText> for AckItem {
     }
 }
 
-impl Serialize for AckItem {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.result.is_none() && self.result_base64.is_none() {
-            return self.lease.serialize(serializer);
-        }
-        let item = AckedLease {
-            lease: self.lease.clone(),
-            result: self.result.clone(),
-            result_base64: self.result_base64.clone(),
-            content_type: self.content_type.clone(),
-        };
-        item.serialize(serializer)
+impl TextOrObject for AckItem {
+    type Text = LeaseText;
+
+    const EXPECTED: &'static str = "a lease, or {\"lease\":LEASE,\"result\":JSON}";
+
+    fn from_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
     }
 }
 
 impl<'de> Deserialize<'de> for AckItem {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AckItemVisitor)
+        text_or_object(deserializer)
     }
 }
 
-struct AckItemVisitor;
-
-impl<'de> Visitor<'de> for AckItemVisitor {
-    type Value = AckItem;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a lease, or {\"lease\":LEASE,\"result\":JSON}")
-    }
-
-    fn visit_str<E: Error>(self, lease: &str) -> Result<AckItem, E> {
-        let lease: LeaseText = lease.parse().map_err(E::custom)?;
-        Ok(lease.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<AckItem, A::Error> {
-        let read = AckedLease::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(AckItem {
-            lease: read.lease,
-            result: read.result,
-            result_base64: read.result_base64,
-            content_type: read.content_type,
-        })
-    }
-}
-
-#[cfg(feature = "openapi")]
-impl utoipa::PartialSchema for AckItem {
-    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-        utoipa::openapi::schema::OneOfBuilder::new()
-            .description(Some("A job that is done: its lease, or an object with it."))
-            .item(LeaseText::schema())
-            .item(AckedLease::schema())
-            .into()
-    }
-}
-
-#[cfg(feature = "openapi")]
-impl utoipa::ToSchema for AckItem {
-    fn schemas(
-        schemas: &mut Vec<(
-            String,
-            utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>,
-        )>,
-    ) {
-        AckedLease::schemas(schemas);
+impl Serialize for AckItem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.has_result() {
+            false => self.lease.serialize(serializer),
+            true => Self::serialize(self, serializer),
+        }
     }
 }
 
@@ -194,12 +134,16 @@ fn check_leases(count: usize) -> Result<(), InvalidRequest> {
 }
 
 impl AckItem {
+    const fn has_result(&self) -> bool {
+        self.result.is_some() || self.result_base64.is_some()
+    }
+
     /// The lease, and the result if there is one.
     ///
     /// # Errors
     /// Two results, or a content type that the result does not have. None if the request has been checked.
     pub fn into_parts(self) -> Result<(LeaseText, Option<JobPayload>), InvalidRequest> {
-        if self.result.is_none() && self.result_base64.is_none() {
+        if !self.has_result() {
             return Ok((self.lease, None));
         }
         let result = JobPayload::from_fields(self.result, self.result_base64, self.content_type);
@@ -207,7 +151,7 @@ impl AckItem {
     }
 
     fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        if self.result.is_none() && self.result_base64.is_none() {
+        if !self.has_result() {
             if self.content_type.is_some() {
                 let detail = "content_type belongs to result or result_base64; send one of them";
                 return Err(InvalidRequest::of_field("content_type", detail));

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
