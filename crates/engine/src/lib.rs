@@ -25,7 +25,7 @@ pub use access::grant::{Grant, GrantError};
 pub use access::key_changes::{CreateKeyError, CreatedApiKey, DESCRIPTION_BYTES_MAX, NewApiKey};
 pub use access::limits::{LimitedAction, Permit, RateLimiter};
 pub use access::principal::Principal;
-pub use access::tokens::memory::TokenKey;
+pub use access::tokens::token_key::TokenKey;
 pub use access::tokens::{TokenCache, TokenForm, generate, split_token};
 pub use access::{NamespaceShare, NamespaceShares};
 pub use consume::settle::Settlement;

@@ -5,6 +5,7 @@
 
 mod lost_replies;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,7 +30,7 @@ pub struct RateLimits {
 }
 
 /// A token of a namespace in a pool. A limit belongs to all three together.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LimitHolder {
     /// Pool, namespace and token as one unambiguous text.
     name: String,
@@ -102,6 +103,13 @@ impl LimitHolder {
         let (pool, rest) = self.name.split_once(':').unwrap_or_default();
         let (namespace, token) = rest.split_once('/').unwrap_or_default();
         (pool, namespace, token)
+    }
+}
+
+/// As a tuple of its parts, so that tables find it by borrowed parts.
+impl Hash for LimitHolder {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
     }
 }
 

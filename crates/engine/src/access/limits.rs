@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::access::tokens::last_known::{LastKnown, LookUp};
-use crate::access::tokens::memory::{OwnedTokenKey, TokenKey};
+use crate::access::tokens::token_key::TokenKey;
 use crate::error::EngineError;
 use crate::metrics::storage_failure::record_store_error;
 use local::{LimitAccount, LocalUnit, LocalUnits, UnitCounter};
@@ -235,13 +235,12 @@ impl RateLimiter {
 impl LookUp for RateLimits {
     const SUBJECT: &'static str = "limits";
 
-    type Name = OwnedTokenKey;
+    type Name = LimitHolder;
 
     type Answer = Option<RateLimit>;
 
-    async fn look_up(&self, token: &OwnedTokenKey) -> Result<Option<Self::Answer>, StoreError> {
-        let holder = TokenKey::of_owned(token).holder();
-        Ok(Some(self.get(&holder).await?))
+    async fn look_up(&self, token: &LimitHolder) -> Result<Option<Self::Answer>, StoreError> {
+        Ok(Some(self.get(token).await?))
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod last_known;
 pub(crate) mod memory;
 mod token_form;
+pub(crate) mod token_key;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ pub use token_form::TokenForm;
 
 use crate::access::random_text::random_text;
 use crate::access::tokens::last_known::{LastKnown, LookUp};
-use crate::access::tokens::memory::{OwnedTokenKey, TokenKey};
+use crate::access::tokens::token_key::TokenKey;
 use crate::error::EngineError;
 
 const GENERATED_LENGTH: usize = 26;
@@ -140,13 +141,12 @@ impl TokenCache {
 impl LookUp for Tokens {
     const SUBJECT: &'static str = "tokens";
 
-    type Name = OwnedTokenKey;
+    type Name = LimitHolder;
 
     type Answer = ();
 
-    async fn look_up(&self, token: &OwnedTokenKey) -> Result<Option<()>, StoreError> {
-        let holder = TokenKey::of_owned(token).holder();
-        Ok(self.exists(&holder).await?.then_some(()))
+    async fn look_up(&self, token: &LimitHolder) -> Result<Option<()>, StoreError> {
+        Ok(self.exists(token).await?.then_some(()))
     }
 }
 

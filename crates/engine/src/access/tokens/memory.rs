@@ -14,8 +14,6 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
-use tidegate_core::Namespace;
-use tidegate_store::LimitHolder;
 use tokio::sync::watch;
 
 use entry::CacheEntry;
@@ -30,23 +28,6 @@ const BYTES_MAX: u64 = 64 << 20;
 const ENTRY_BYTES: u64 = 256;
 /// The number of entries that the cache is prepared for.
 const ENTRIES_ESTIMATE: usize = 1000;
-
-/// The stored form of a token, with its namespace and pool. The three texts are separate, so that different triples are
-/// never equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TokenKey<'a> {
-    pool: &'a str,
-    namespace: &'a str,
-    token: &'a str,
-}
-
-/// A [`TokenKey`] that owns its texts.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct OwnedTokenKey {
-    pool: Box<str>,
-    namespace: Box<str>,
-    token: Box<str>,
-}
 
 /// The owned name of the subject of an answer.
 pub(crate) trait CachedName: Clone + Eq + Hash + Send + Sync + 'static {
@@ -75,61 +56,6 @@ pub(crate) enum CachedAnswer<V> {
     Unconfirmed(V),
 }
 
-impl<'a> TokenKey<'a> {
-    /// Names the token of a namespace of a pool.
-    pub fn new(pool: &'a str, namespace: &'a Namespace, token: &'a str) -> Self {
-        Self {
-            pool,
-            namespace: namespace.as_str(),
-            token,
-        }
-    }
-
-    pub fn holder(self) -> LimitHolder {
-        LimitHolder::new(self.pool, self.namespace, self.token)
-    }
-
-    pub(crate) fn of_owned(owned: &'a OwnedTokenKey) -> Self {
-        Self {
-            pool: &owned.pool,
-            namespace: &owned.namespace,
-            token: &owned.token,
-        }
-    }
-
-    /// The token of the holder of a limit.
-    pub(crate) fn of_holder(holder: &'a LimitHolder) -> Self {
-        let (pool, namespace, token) = holder.parts();
-        Self {
-            pool,
-            namespace,
-            token,
-        }
-    }
-}
-
-impl Equivalent<OwnedTokenKey> for TokenKey<'_> {
-    fn equivalent(&self, owned: &OwnedTokenKey) -> bool {
-        *self == TokenKey::of_owned(owned)
-    }
-}
-
-impl From<TokenKey<'_>> for OwnedTokenKey {
-    fn from(name: TokenKey<'_>) -> Self {
-        Self {
-            pool: name.pool.into(),
-            namespace: name.namespace.into(),
-            token: name.token.into(),
-        }
-    }
-}
-
-impl CachedName for OwnedTokenKey {
-    fn heap_bytes(&self) -> usize {
-        self.pool.len() + self.namespace.len() + self.token.len()
-    }
-}
-
 impl<K: CachedName, V> Weighter<K, Arc<Mutex<CacheEntry<V>>>> for EntryBytes {
     fn weight(&self, name: &K, _: &Arc<Mutex<CacheEntry<V>>>) -> u64 {
         name.heap_bytes() as u64 + ENTRY_BYTES
@@ -144,10 +70,11 @@ impl<K: CachedName, V: Clone> AnswerCache<K, V> {
     }
 
     /// The cached answer about a name, if it is younger than [`KEPT_FOR`].
-    pub(crate) fn get<Q>(&self, name: &Q, now: Instant) -> Option<CachedAnswer<V>>
-    where
-        Q: Hash + Equivalent<K>,
-    {
+    pub(crate) fn get(
+        &self,
+        name: &(impl Hash + Equivalent<K>),
+        now: Instant,
+    ) -> Option<CachedAnswer<V>> {
         let known = |entry: &mut CacheEntry<V>| {
             let is_kept = entry.age(now) < KEPT_FOR;
             is_kept.then(|| entry.known(now))
@@ -156,10 +83,11 @@ impl<K: CachedName, V: Clone> AnswerCache<K, V> {
     }
 
     /// Whether the answer about a name is younger than `time`.
-    pub(crate) fn is_younger_than<Q>(&self, name: &Q, time: Duration) -> bool
-    where
-        Q: Hash + Equivalent<K>,
-    {
+    pub(crate) fn is_younger_than(
+        &self,
+        name: &(impl Hash + Equivalent<K>),
+        time: Duration,
+    ) -> bool {
         let age = self.change(name, |entry| entry.age(Instant::now()));
         age.is_some_and(|age| age < time)
     }
@@ -172,61 +100,62 @@ impl<K: CachedName, V: Clone> AnswerCache<K, V> {
 
     /// Begins a refresh if it is due; returns a sender to one caller at a time. That caller must ask Redis, then call
     /// [`Self::confirm`], [`Self::failed`] or [`Self::forget`], and then drop the sender.
-    pub(crate) fn begin_refresh<Q>(&self, name: &Q) -> Option<watch::Sender<RefreshAnswer<V>>>
-    where
-        Q: Hash + Equivalent<K>,
-    {
+    pub(crate) fn begin_refresh(
+        &self,
+        name: &(impl Hash + Equivalent<K>),
+    ) -> Option<watch::Sender<RefreshAnswer<V>>> {
         self.change(name, CacheEntry::begin_refresh).flatten()
     }
 
     /// The refresh in flight for a name, or a new one; `None` if the name is not cached.
-    pub(crate) fn join_refresh<Q>(&self, name: &Q) -> Option<JoinedRefresh<V>>
-    where
-        Q: Hash + Equivalent<K>,
-    {
+    pub(crate) fn join_refresh(
+        &self,
+        name: &(impl Hash + Equivalent<K>),
+    ) -> Option<JoinedRefresh<V>> {
         self.change(name, CacheEntry::join_refresh)
     }
 
     /// Records the answer to a refresh, for which Redis was asked at `asked_at`. Entries that were removed meanwhile
     /// are not added again.
-    pub(crate) fn confirm<Q>(&self, name: &Q, value: V, asked_at: Instant, is_late: bool)
-    where
-        Q: Hash + Equivalent<K>,
-    {
+    pub(crate) fn confirm(
+        &self,
+        name: &(impl Hash + Equivalent<K>),
+        value: V,
+        asked_at: Instant,
+        is_late: bool,
+    ) {
         self.change(name, |entry| entry.confirm(value, asked_at, is_late));
     }
 
     /// Records that a refresh failed.
-    pub(crate) fn failed<Q>(&self, name: &Q)
-    where
-        Q: Hash + Equivalent<K>,
-    {
+    pub(crate) fn failed(&self, name: &(impl Hash + Equivalent<K>)) {
         self.change(name, CacheEntry::failed);
     }
 
     /// Reads or changes the entry of a name, if there is one.
-    fn change<Q, T>(&self, name: &Q, change: impl FnOnce(&mut CacheEntry<V>) -> T) -> Option<T>
-    where
-        Q: Hash + Equivalent<K>,
-    {
+    fn change<T>(
+        &self,
+        name: &(impl Hash + Equivalent<K>),
+        change: impl FnOnce(&mut CacheEntry<V>) -> T,
+    ) -> Option<T> {
         let entry = self.entries.get(name)?;
         let mut entry = entry.lock();
         Some(change(&mut entry))
     }
 
     /// Removes the answer about a name.
-    pub(crate) fn forget<Q>(&self, name: &Q)
-    where
-        Q: Hash + Equivalent<K>,
-    {
+    pub(crate) fn forget(&self, name: &(impl Hash + Equivalent<K>)) {
         self.entries.remove(name);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tidegate_store::LimitHolder;
+
     use super::entry::{FRESH_FOR, LATE_FOR, REFRESH_FROM, RETRY_INTERVAL};
     use super::*;
+    use crate::access::tokens::token_key::TokenKey;
 
     const fn name(token: &str) -> TokenKey<'_> {
         TokenKey {
@@ -236,8 +165,8 @@ mod tests {
         }
     }
 
-    fn kept(ago: Duration) -> (AnswerCache<OwnedTokenKey, i32>, Instant) {
-        let memory = AnswerCache::<OwnedTokenKey, i32>::new();
+    fn kept(ago: Duration) -> (AnswerCache<LimitHolder, i32>, Instant) {
+        let memory = AnswerCache::<LimitHolder, i32>::new();
         let asked_at = Instant::now() - ago;
         memory.insert(name("a").into(), 1, asked_at);
         (memory, asked_at)
@@ -245,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_fresh_for_a_second_and_kept_for_an_hour_or_until_it_is_removed() {
-        let memory = AnswerCache::<OwnedTokenKey, i32>::new();
+        let memory = AnswerCache::<LimitHolder, i32>::new();
         let now = Instant::now();
         memory.insert(name("a").into(), 1, now);
         memory.insert(name("b").into(), 2, now);
@@ -326,7 +255,7 @@ mod tests {
 
     #[test]
     fn tokens_of_other_pools_and_namespaces_are_other_tokens() {
-        let memory = AnswerCache::<OwnedTokenKey, i32>::new();
+        let memory = AnswerCache::<LimitHolder, i32>::new();
         memory.insert(name("a").into(), 1, Instant::now());
         let in_pool = TokenKey {
             pool: "pn",
@@ -346,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_bytes_of_entries_are_bounded_and_the_last_one_is_kept() {
-        let memory = AnswerCache::<OwnedTokenKey, i32>::new();
+        let memory = AnswerCache::<LimitHolder, i32>::new();
         let now = Instant::now();
         let long = "x".repeat(100 << 10);
         for number in 0..2000 {
