@@ -13,7 +13,8 @@ pub struct AuditFinding {
 }
 
 /// A kind of inconsistency, with its details.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Inconsistency {
     /// The key is not one of Tidegate's.
     #[error("{key}: not a key of Tidegate")]
@@ -174,35 +175,8 @@ pub enum Inconsistency {
 
 impl Inconsistency {
     /// The name of the finding in JSON, in text, and in `docs/audit.md`.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::UnknownKey { .. } => "unknown_key",
-            Self::WrongType { .. } => "wrong_type",
-            Self::TimeToLive { .. } => "time_to_live",
-            Self::UnknownField { .. } => "unknown_field",
-            Self::Corrupt { .. } => "corrupt",
-            Self::NoQueue { .. } => "no_queue",
-            Self::NoTimer { .. } => "no_timer",
-            Self::NotListed { .. } => "not_listed",
-            Self::NotSwept { .. } => "not_swept",
-            Self::NoBody { .. } => "no_body",
-            Self::OrphanedBody { .. } => "orphaned_body",
-            Self::OrphanedJobKey { .. } => "orphaned_job_key",
-            Self::NotIndexed { .. } => "not_indexed",
-            Self::StaleKey { .. } => "stale_key",
-            Self::QueueNotDue { .. } => "queue_not_due",
-            Self::BadSlot { .. } => "bad_slot",
-            Self::MissingQueueName { .. } => "missing_queue_name",
-            Self::OrphanedQueue { .. } => "orphaned_queue",
-            Self::QueueAhead { .. } => "queue_ahead",
-            Self::JobAhead { .. } => "job_ahead",
-            Self::WrongCounts { .. } => "wrong_counts",
-            Self::WrongNamespaceCount { .. } => "wrong_namespace_count",
-            Self::LaneNotServed { .. } => "lane_not_served",
-            Self::ScheduleNotDue { .. } => "schedule_not_due",
-            Self::OrphanedSchedule { .. } => "orphaned_schedule",
-            Self::OrphanedLock { .. } => "orphaned_lock",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) enum CheckOutcome {
 }
 
 /// The parts of a job that may be missing or damaged, by the names of the script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum JobCheck {
     Timer,
     List,
@@ -33,20 +34,6 @@ pub(crate) enum JobCheck {
     Queue,
     Record,
     Key,
-}
-
-impl JobCheck {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Timer => "timer",
-            Self::List => "list",
-            Self::Expiry => "expiry",
-            Self::Body => "body",
-            Self::Queue => "queue",
-            Self::Record => "record",
-            Self::Key => "key",
-        }
-    }
 }
 
 /// An index entry, name, body or key that may be inconsistent.
@@ -104,7 +91,7 @@ impl Store {
         let call = self
             .call_on_bucket(&AUDIT_JOB, keys.key(&BucketKey::Corrupt), keys)
             .arg(u8::from(repair))
-            .arg(doubt.word())
+            .arg(<&str>::from(doubt))
             .arg(number)
             .arg(header)
             .arg(PAUSE_MS);

@@ -147,7 +147,7 @@ impl Store {
         let states: String = states.map(|number| number.to_string()).collect();
         let carry = listed_bytes().to_string();
         self.call_on_queue(&LIST_JOBS, lane.queue, self.bucket_of(lane))
-            .arg(position.part.as_str())
+            .arg(position.part.to_string())
             .arg(position.place())
             .arg(hints)
             .arg(states)

@@ -4,11 +4,24 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use strum::IntoEnumIterator;
 use tidegate_core::JobState;
 
 /// A part of a lane that is read from its begin to its end. They are in the order in which jobs pass through them, so that
 /// none is missed which moves on during a walk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    strum::Display,
+    strum::EnumIter,
+    strum::EnumString,
+)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum ListPart {
     /// Delayed and leased jobs whose timers are in far slots, among the timers of all queues of the bucket.
     Far,
@@ -29,18 +42,6 @@ const EXACT: RangeInclusive<u64> = 0..=(1 << 53) - 1;
 const PLACE: RangeInclusive<u64> = 0..=99;
 
 impl ListPart {
-    const ALL: [Self; 5] = [Self::Far, Self::Near, Self::Ready, Self::Dead, Self::Done];
-
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Far => "far",
-            Self::Near => "near",
-            Self::Ready => "ready",
-            Self::Dead => "dead",
-            Self::Done => "done",
-        }
-    }
-
     fn has_any(self, states: &[JobState]) -> bool {
         let of_part: &[JobState] = match self {
             Self::Far | Self::Near => &[JobState::Delayed, JobState::Leased],
@@ -78,7 +79,7 @@ impl ListPosition {
 
     /// The begin of the next part that may have jobs in these states.
     pub(super) fn behind(part: Option<ListPart>, states: &[JobState]) -> Option<Self> {
-        let mut parts = ListPart::ALL.into_iter();
+        let mut parts = ListPart::iter();
         let next = parts.find(|next| part.is_none_or(|part| *next > part) && next.has_any(states));
         next.map(|part| Self {
             part,
@@ -135,7 +136,7 @@ fn read_number(text: &str) -> Result<u64, InvalidPosition> {
 
 impl fmt::Display for ListPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.part.as_str(), self.place())
+        write!(f, "{}:{}", self.part, self.place())
     }
 }
 
@@ -144,8 +145,8 @@ impl FromStr for ListPosition {
 
     fn from_str(text: &str) -> Result<Self, InvalidPosition> {
         let (part, place) = text.split_once(':').ok_or(InvalidPosition)?;
-        let part = ListPart::ALL.into_iter().find(|it| it.as_str() == part);
-        Self::in_part(part.ok_or(InvalidPosition)?, place)
+        let part = part.parse().map_err(|_| InvalidPosition)?;
+        Self::in_part(part, place)
     }
 }
 
@@ -208,7 +209,7 @@ mod tests {
             let mut parts = Vec::new();
             let mut position = ListPosition::first(states);
             while let Some(at) = position {
-                parts.push(at.part.as_str());
+                parts.push(at.part.to_string());
                 position = ListPosition::behind(Some(at.part), states);
             }
             parts

@@ -49,8 +49,9 @@ impl SettleCall {
 }
 
 /// The outcome for one lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[strum(serialize_all = "snake_case")]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[must_use]
 pub enum Outcome {
@@ -94,18 +95,8 @@ impl Outcome {
     };
 
     /// Its name in JSON.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Done { .. } => "done",
-            Self::Retry { .. } => "retry",
-            Self::Dead => "dead",
-            Self::Cancelled => "cancelled",
-            Self::Rerun => "rerun",
-            Self::Extended { .. } => "extended",
-            Self::Released => "released",
-            Self::Lost => "lost",
-            Self::Gone => "gone",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 }
 
