@@ -3,7 +3,8 @@
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::limits::PAGE_ITEMS_MAX;
-use tidegate_core::v1::job::{ActAnswer, ActBody, JobDetails, JobFilter, JobListPage};
+use tidegate_core::v1::Page;
+use tidegate_core::v1::job::{ActAnswer, ActBody, JobDetails, JobFilter};
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::queue::{
     PolicyChange, PurgeAnswer, PurgeBody, PurgeState, QueueView, Respawn, RespawnAnswer,
@@ -147,7 +148,7 @@ impl QueueHandle {
         filter: &JobFilter,
         cursor: Option<&CursorText>,
         most: PageSize,
-    ) -> Result<JobListPage, Error> {
+    ) -> Result<Page<JobDetails>, Error> {
         let filter = query_of(filter)?;
         let cursor = cursor.map(|cursor| format!("&cursor={}", encoded(cursor.as_str())));
         let cursor = cursor.unwrap_or_default();

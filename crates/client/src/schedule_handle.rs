@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use hyper::Method;
 use hyper::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
-use tidegate_core::v1::Precondition;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
-use tidegate_core::v1::schedule::{DeletedSchedule, Schedule, ScheduleDetails, ScheduleRuns};
+use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleRuns};
 use tidegate_core::v1::values::{RunCount, ScheduleNameText, Timestamp};
+use tidegate_core::v1::{DeleteAnswer, Precondition};
 use tokio::time::sleep;
 
 use crate::client::Client;
@@ -148,7 +148,7 @@ impl ScheduleHandle {
     /// # Errors
     /// The errors of requests; `schedule_not_found` if there is none, also after a repetition of a request whose answer
     /// was lost.
-    pub async fn delete(&self) -> Result<DeletedSchedule, Error> {
+    pub async fn delete(&self) -> Result<DeleteAnswer, Error> {
         self.delete_if(Precondition::None).await
     }
 
@@ -156,7 +156,7 @@ impl ScheduleHandle {
     ///
     /// # Errors
     /// The errors of requests; `version_mismatch` if it is not.
-    pub async fn delete_if(&self, condition: Precondition<&str>) -> Result<DeletedSchedule, Error> {
+    pub async fn delete_if(&self, condition: Precondition<&str>) -> Result<DeleteAnswer, Error> {
         let mut call = HttpCall::new(Method::DELETE, self.path(""));
         add_condition(&mut call, condition)?;
         self.send(&call, repeat_safety(condition)).await?.json()

@@ -18,20 +18,19 @@ use tidegate_core::v1::consume::{
 use tidegate_core::v1::input::{CheckedRequest, read_body};
 use tidegate_core::v1::job::{
     ActAnswer, ActBody, CancelAnswer, ChangedJob, JobChange, JobDetails, JobExplanation,
-    JobListPage, PromotedJob,
+    PromotedJob,
 };
 use tidegate_core::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use tidegate_core::v1::problem::Problem;
 use tidegate_core::v1::publish::{BatchAnswer, BatchBody, JobOptions};
 use tidegate_core::v1::queue::{
-    DeletedQueue, LanesListPage, PolicyChange, PolicyListPage, PurgeAnswer, PurgeBody, QueueLanes,
-    QueueListPage, Respawn, RespawnAnswer, SetLanesBody,
+    PolicyChange, PurgeAnswer, PurgeBody, QueueLanes, QueuePolicy, QueueView, Respawn,
+    RespawnAnswer, SetLanesBody,
 };
-use tidegate_core::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
-use tidegate_core::v1::schedule::{
-    DeletedSchedule, Schedule, ScheduleDetails, ScheduleListPage, ScheduleRuns,
-};
-use tidegate_core::v1::workers::WorkerListPage;
+use tidegate_core::v1::relay::{RelayConfig, RelayDetails};
+use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleRuns};
+use tidegate_core::v1::workers::WorkerView;
+use tidegate_core::v1::{DeleteAnswer, Page};
 use utoipa::OpenApi;
 
 type Examples = BTreeMap<String, Vec<Value>>;
@@ -140,11 +139,10 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
             rewrite::<SettleAnswer>(value)
         }
         "ActAnswer" => rewrite::<ActAnswer>(value),
-        "JobListPage" => rewrite::<JobListPage>(value),
+        "Page_JobDetails" => rewrite::<Page<JobDetails>>(value),
         "JobExplanation" => rewrite::<JobExplanation>(value),
-        "WorkerListPage" => rewrite::<WorkerListPage>(value),
-        "DeletedQueue" => rewrite::<DeletedQueue>(value),
-        "DeletedRelay" => rewrite::<DeletedRelay>(value),
+        "Page_WorkerView" => rewrite::<Page<WorkerView>>(value),
+        "DeleteAnswer" => rewrite::<DeleteAnswer>(value),
         "BatchAnswer" => rewrite::<BatchAnswer>(value),
         "CancelAnswer" => rewrite::<CancelAnswer>(value),
         "ChangedJob" => rewrite::<ChangedJob>(value),
@@ -152,21 +150,20 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
         "JobDetails" => rewrite::<JobDetails>(value),
         "RespawnAnswer" => rewrite::<RespawnAnswer>(value),
         "KeyPage" => rewrite::<KeyPage>(value),
-        "LanesListPage" => rewrite::<LanesListPage>(value),
-        "PolicyListPage" => rewrite::<PolicyListPage>(value),
+        "Page_QueueLanes" => rewrite::<Page<QueueLanes>>(value),
+        "Page_QueuePolicy" => rewrite::<Page<QueuePolicy>>(value),
         "QueueLanes" => rewrite::<QueueLanes>(value),
         "Problem" => rewrite::<Problem>(value),
         "PromotedJob" => rewrite::<PromotedJob>(value),
         "PurgeAnswer" => rewrite::<PurgeAnswer>(value),
-        "QueueListPage" => rewrite::<QueueListPage>(value),
+        "Page_QueueView" => rewrite::<Page<QueueView>>(value),
         "Policy" => rewrite::<Policy>(value),
         "RelayDetails" => rewrite::<RelayDetails>(value),
-        "RelayListPage" => rewrite::<RelayListPage>(value),
+        "Page_RelayDetails" => rewrite::<Page<RelayDetails>>(value),
         "ReserveAnswer" => rewrite::<ReserveAnswer>(value),
         "RevokedKey" => rewrite::<RevokedKey>(value),
-        "DeletedSchedule" => rewrite::<DeletedSchedule>(value),
         "ScheduleDetails" => rewrite::<ScheduleDetails>(value),
-        "ScheduleListPage" => rewrite::<ScheduleListPage>(value),
+        "Page_ScheduleDetails" => rewrite::<Page<ScheduleDetails>>(value),
         "ScheduleRuns" => rewrite::<ScheduleRuns>(value),
         _ => panic!("the answer {name} is not read here"),
     }

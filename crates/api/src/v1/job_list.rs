@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_core::v1::job::{ActAnswer, ActBody, JobFilter, JobListPage};
+use tidegate_core::v1::Page;
+use tidegate_core::v1::job::{ActAnswer, ActBody, JobFilter};
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::values::CursorText;
 
@@ -28,7 +29,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         .jobs
         .iter()
         .map(|listed| listed_details(request.pool(), &queue, listed));
-    let answer = JobListPage {
+    let answer = Page {
         items: items.collect(),
         next: write_cursor(page.next.as_ref())?,
     };

@@ -4,8 +4,9 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use tidegate_core::v1::Page;
 use tidegate_core::v1::problem::InvalidRequest;
-use tidegate_core::v1::queue::{LanesListPage, ListQuery, QueueLanes, SetLanesBody};
+use tidegate_core::v1::queue::{ListQuery, QueueLanes, SetLanesBody};
 use tidegate_core::{LaneCounts, QueueKey};
 use tidegate_engine::EngineError;
 
@@ -32,7 +33,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let (items, next) = page_with_cursor(rows, limit, |last| {
         format!("{}/{}", last.namespace, last.queue)
     })?;
-    Ok(page_answer(&LanesListPage { items, next }, share))
+    Ok(page_answer(&Page { items, next }, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -6,8 +6,9 @@
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::Policy;
+use tidegate_core::v1::Page;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
-use tidegate_core::v1::queue::{ListQuery, PolicyChange, PolicyListPage, QueuePolicy};
+use tidegate_core::v1::queue::{ListQuery, PolicyChange, QueuePolicy};
 use tidegate_engine::{PolicyChangeError, VersionMismatch};
 use tidegate_store::{Damaged, TableRevision, TableSetOutcome};
 
@@ -35,7 +36,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let (items, next) = page_with_cursor(stored, limit, |last| {
         format!("{}/{}", last.namespace, last.queue)
     })?;
-    Ok(page_answer(&PolicyListPage { items, next }, share))
+    Ok(page_answer(&Page { items, next }, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {

@@ -7,9 +7,10 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::{
-    DeleteQueueResult, DeletedQueue, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState,
-    QueueListPage, QueueView, Respawn, RespawnAnswer, RespawnOutcome,
+    ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState, QueueView, Respawn, RespawnAnswer,
+    RespawnOutcome,
 };
+use tidegate_core::v1::{DeleteAnswer, Page};
 use tidegate_core::{JobsByState, QueueKey};
 use tidegate_engine::{DeleteQueueOutcome, Pool, QueueCursor};
 use tidegate_store::DueTimes;
@@ -42,7 +43,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         queue_view(request.pool(), &queue, *stats)
     });
     let next = listing.next.map(|next| next.to_string().try_into());
-    let answer = QueueListPage {
+    let answer = Page {
         items: views.collect(),
         next: next.transpose().map_err(|_| NativeError::internal())?,
     };
@@ -64,10 +65,7 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
     let queue = request.queue()?;
     match request.pool().delete_queue(&queue).await? {
         DeleteQueueOutcome::NotEmpty => Err(NativeError::of(ProblemCode::QueueNotEmpty)),
-        DeleteQueueOutcome::Deleted => {
-            let outcome = DeleteQueueResult::Deleted;
-            Ok(json_answer(StatusCode::OK, &DeletedQueue { outcome }))
-        }
+        DeleteQueueOutcome::Deleted => Ok(json_answer(StatusCode::OK, &DeleteAnswer::Deleted)),
     }
 }
 

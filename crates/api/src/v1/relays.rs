@@ -5,9 +5,8 @@ use axum::http::{Response, StatusCode};
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::queue::ListQuery;
-use tidegate_core::v1::relay::{
-    DeleteRelayResult, DeletedRelay, RelayConfig, RelayDetails, RelayListPage, RelaySourceConfig,
-};
+use tidegate_core::v1::relay::{RelayConfig, RelayDetails, RelaySourceConfig};
+use tidegate_core::v1::{DeleteAnswer, Page};
 use tidegate_engine::ChangeAttempts;
 use tidegate_store::{NamespacedName, Row, StoredRelayReport, TableRevision, TableSetOutcome};
 
@@ -50,7 +49,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let has_more = others_follow || is_cut;
     let last = items.last().filter(|_| has_more);
     let next = last.map(|last| last.name.as_str().parse());
-    let answer = RelayListPage {
+    let answer = Page {
         next: next.transpose().map_err(|_| NativeError::internal())?,
         items,
     };
@@ -111,8 +110,7 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
         let removed = request.app.engine.relays.set(&key, None, expected).await?;
         if let TableSetOutcome::Done(_) = removed {
             tracing::info!(relay = %key, "deleted a relay");
-            let outcome = DeleteRelayResult::Deleted;
-            return Ok(json_answer(StatusCode::OK, &DeletedRelay { outcome }));
+            return Ok(json_answer(StatusCode::OK, &DeleteAnswer::Deleted));
         }
     }
 }

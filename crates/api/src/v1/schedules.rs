@@ -5,11 +5,9 @@ use axum::http::{Response, StatusCode};
 use tidegate_core::schedule::{CatchUpRule, InvalidSchedule, Overlap};
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
-use tidegate_core::v1::schedule::{
-    DeleteScheduleResult, DeletedSchedule, NextRunsQuery, Schedule, ScheduleDetails,
-    ScheduleListPage, ScheduleRuns,
-};
+use tidegate_core::v1::schedule::{NextRunsQuery, Schedule, ScheduleDetails, ScheduleRuns};
 use tidegate_core::v1::values::{JobKey, ScheduleNameText, Timestamp};
+use tidegate_core::v1::{DeleteAnswer, Page};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::ChangeAttempts;
 use tidegate_store::{
@@ -41,7 +39,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let stored = page.schedules.into_iter();
     let readable = stored.filter_map(|(key, row)| ReadSchedule::of(key, &row).ok());
     let items = with_next_runs(schedules, readable.collect()).await?;
-    Ok(page_answer(&ScheduleListPage { items, next }, share))
+    Ok(page_answer(&Page { items, next }, share))
 }
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -120,8 +118,7 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
         let removed = schedules.remove(&key, queue.as_ref(), expected).await?;
         if let TableSetOutcome::Done(_) = removed {
             tracing::info!(schedule = %key, "deleted a schedule");
-            let outcome = DeleteScheduleResult::Deleted;
-            return Ok(json_answer(StatusCode::OK, &DeletedSchedule { outcome }));
+            return Ok(json_answer(StatusCode::OK, &DeleteAnswer::Deleted));
         }
     }
 }

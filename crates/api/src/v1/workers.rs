@@ -4,10 +4,11 @@ use axum::body::Body;
 use axum::http::Response;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use tidegate_core::v1::Page;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::queue::ListQuery;
 use tidegate_core::v1::values::{CursorText, Timestamp, WorkerNameText};
-use tidegate_core::v1::workers::{WorkerJob, WorkerListPage, WorkerView};
+use tidegate_core::v1::workers::{WorkerJob, WorkerView};
 use tidegate_engine::{ListedLease, ListedWorker};
 
 use super::answer::page_answer;
@@ -31,7 +32,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let next = page.next.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name));
     let next = next.map(CursorText::try_from).transpose();
     let next = next.map_err(|_| NativeError::internal())?;
-    Ok(page_answer(&WorkerListPage { items, next }, share))
+    Ok(page_answer(&Page { items, next }, share))
 }
 
 /// The name after which a page begins. Names may have characters that a cursor cannot have.

@@ -1,24 +1,16 @@
 //! The lists of a namespace.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tidegate_core::v1::Page;
 use tidegate_core::v1::keys::KeyView;
 use tidegate_core::v1::queue::QueueView;
 use tidegate_core::v1::schedule::ScheduleDetails;
-use tidegate_core::v1::values::CursorText;
 
 use super::Client;
 use crate::cursors::CursorGuard;
 use crate::error::{Error, RepeatSafety};
 use crate::transport::HttpCall;
-
-/// A page of any list.
-#[derive(Deserialize)]
-struct ListPage<T> {
-    items: Vec<T>,
-    next: Option<CursorText>,
-}
 
 impl Client {
     /// All queues of the namespace with their numbers of jobs, in the order of their names. Takes one request per page.
@@ -61,7 +53,7 @@ impl Client {
             let sending = self
                 .transport
                 .send_repeated(&call, RepeatSafety::Repeatable);
-            let page: ListPage<T> = sending.await?.json()?;
+            let page: Page<T> = sending.await?.json()?;
             items.extend(page.items);
             let Some(next) = page.next else {
                 return Ok(items);

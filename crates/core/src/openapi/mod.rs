@@ -14,21 +14,20 @@ use settle::SettleAnswerSchemas;
 use crate::v1::consume::{AckBody, FailBody, ReleaseBody, ReserveAnswer, ReserveBody, TouchBody};
 use crate::v1::job::{
     ActAnswer, ActBody, CancelAnswer, ChangedJob, JobChange, JobDetails, JobExplanation,
-    JobListPage, PromotedJob, UnfinishedJob,
+    PromotedJob, UnfinishedJob,
 };
 use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::v1::problem::Problem;
 use crate::v1::publish::{BatchAnswer, BatchBody, JobContent, JobOptions};
 use crate::v1::queue::{
-    DeletedQueue, LanesListPage, PolicyChange, PolicyListPage, PurgeAnswer, PurgeBody, QueueLanes,
-    QueueListPage, Respawn, RespawnAnswer, SetLanesBody,
+    PolicyChange, PurgeAnswer, PurgeBody, QueueLanes, QueuePolicy, QueueView, Respawn,
+    RespawnAnswer, SetLanesBody,
 };
-use crate::v1::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
-use crate::v1::schedule::{
-    DeletedSchedule, Schedule, ScheduleDetails, ScheduleListPage, ScheduleRuns,
-};
+use crate::v1::relay::{RelayConfig, RelayDetails};
+use crate::v1::schedule::{Schedule, ScheduleDetails, ScheduleRuns};
 use crate::v1::values::{PageSize, QueueWeight, RunCount};
-use crate::v1::workers::WorkerListPage;
+use crate::v1::workers::WorkerView;
+use crate::v1::{DeleteAnswer, Page};
 use crate::{IfRunning, Namespace, Policy};
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
@@ -44,33 +43,33 @@ use crate::{IfRunning, Namespace, Policy};
     ChangedJob,
     CreateKeyBody,
     CreatedKey,
-    DeletedQueue,
-    DeletedRelay,
-    DeletedSchedule,
+    DeleteAnswer,
     FailBody,
     IfRunning,
     JobContent,
     JobDetails,
     JobExplanation,
-    JobListPage,
     JobOptions,
     KeyPage,
-    LanesListPage,
     Namespace,
+    Page<JobDetails>,
+    Page<QueueLanes>,
+    Page<QueuePolicy>,
+    Page<QueueView>,
+    Page<RelayDetails>,
+    Page<ScheduleDetails>,
+    Page<WorkerView>,
     PageSize,
     PolicyChange,
-    PolicyListPage,
     Problem,
     PromotedJob,
     PurgeAnswer,
     PurgeBody,
     QueueLanes,
-    QueueListPage,
     QueueWeight,
     Policy,
     RelayConfig,
     RelayDetails,
-    RelayListPage,
     ReleaseBody,
     ReserveAnswer,
     ReserveBody,
@@ -80,11 +79,9 @@ use crate::{IfRunning, Namespace, Policy};
     RunCount,
     Schedule,
     ScheduleDetails,
-    ScheduleListPage,
     ScheduleRuns,
     SetLanesBody,
     TouchBody,
     UnfinishedJob,
-    WorkerListPage,
 )))]
 pub struct ApiSchemas;

@@ -18,8 +18,12 @@ pub mod values;
 pub mod workers;
 
 mod checks;
+mod delete;
 mod field_change;
+mod page;
 mod precondition;
 
+pub use delete::DeleteAnswer;
 pub use field_change::FieldChange;
+pub use page::Page;
 pub use precondition::Precondition;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::v1::values::{CursorText, Timestamp, WorkerNameText};
+use crate::v1::values::{Timestamp, WorkerNameText};
 use crate::{JobId, QueueName};
 
 /// A job that a worker holds.
@@ -35,15 +35,4 @@ pub struct WorkerView {
     pub seen_at: Timestamp,
     /// The jobs that it holds, longest first: up to 100 for each server that it talks to.
     pub jobs: Vec<WorkerJob>,
-}
-
-/// A page of the workers of a namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct WorkerListPage {
-    /// The workers, by name.
-    pub items: Vec<WorkerView>,
-    /// The cursor of the next page; `null` at the end of the list.
-    #[cfg_attr(feature = "openapi", schema(required = true))]
-    pub next: Option<CursorText>,
 }

@@ -32,7 +32,7 @@ pub(super) const OPERATIONS: [OperationRow; 4] = [
             "The relays of the namespace by name, without their secrets. Relays that cannot be read are left out.",
         )
         .parameters(of_list)
-        .answers(&[json(200, "RelayListPage", "A page of relays.")]),
+        .answers(&[json(200, "Page_RelayDetails", "A page of relays, by name.")]),
     operation(
         Get,
         RELAY,
@@ -70,6 +70,6 @@ pub(super) const OPERATIONS: [OperationRow; 4] = [
             "It reserves no more jobs. Its queue and the jobs in it stay.",
         )
         .parameters(of_relay_change)
-        .answers(&[json(200, "DeletedRelay", "The relay is deleted.")])
+        .answers(&[json(200, "DeleteAnswer", "The relay is deleted.")])
         .problems(&[RelayNotFound, VersionMismatch]),
 ];

@@ -34,7 +34,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
             "The schedules of the namespace by name. Schedules that cannot be read are left out.",
         )
         .parameters(of_list)
-        .answers(&[json(200, "ScheduleListPage", "A page of schedules.")]),
+        .answers(&[json(200, "Page_ScheduleDetails", "A page of schedules, by name.")]),
     operation(
         Get,
         SCHEDULE,
@@ -82,7 +82,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
             "It publishes no more jobs. Jobs that it has published stay.",
         )
         .parameters(of_schedule_change)
-        .answers(&[json(200, "DeletedSchedule", "The schedule is deleted.")])
+        .answers(&[json(200, "DeleteAnswer", "The schedule is deleted.")])
         .problems(&[ScheduleNotFound, VersionMismatch]),
     operation(
         Get,

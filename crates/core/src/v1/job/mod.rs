@@ -8,7 +8,6 @@ mod details;
 mod error_digest;
 mod explain;
 mod filter;
-mod list;
 mod result;
 
 pub use act::{ActAnswer, ActBody, ActName};
@@ -19,5 +18,4 @@ pub use details::{DeadReason, HistoryEntry, JobDetails, JobQuery};
 pub use error_digest::ErrorDigest;
 pub use explain::{FactCode, JobCause, JobExplanation, JobFact};
 pub use filter::JobFilter;
-pub use list::JobListPage;
 pub use result::{ResultQuery, UnfinishedJob};

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::v1::input::CheckedRequest;
-use crate::v1::values::CursorText;
 use crate::{Namespace, QueueName};
 
 /// How many lanes a queue gets.
@@ -30,15 +29,4 @@ pub struct QueueLanes {
     pub open: u16,
     /// The lanes that may hold jobs. Lanes from `open` on are out of use once they are empty.
     pub used: u16,
-}
-
-/// A page of a list of queues with more than one lane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct LanesListPage {
-    /// The queues of this page, sorted by namespace and name.
-    pub items: Vec<QueueLanes>,
-    /// The cursor of the next page; `null` at the end of the list.
-    #[cfg_attr(feature = "openapi", schema(required = true))]
-    pub next: Option<CursorText>,
 }

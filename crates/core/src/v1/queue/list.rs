@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::view::QueueView;
 use crate::QueueKey;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
@@ -44,24 +43,15 @@ impl ListQuery {
 
 impl CheckedRequest for ListQuery {}
 
-/// A page of a list of queues.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct QueueListPage {
-    /// The queues of this page, sorted by name. The pages are in no order.
-    pub items: Vec<QueueView>,
-    /// The cursor of the next page; `null` at the end of the list.
-    #[cfg_attr(feature = "openapi", schema(required = true))]
-    pub next: Option<CursorText>,
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::limits::ConfigurableLimits;
+    use crate::v1::Page;
     use crate::v1::input::read_query;
+    use crate::v1::queue::QueueView;
 
     fn read<T: CheckedRequest>(pairs: &[(&str, &str)]) -> Result<T, InvalidRequest> {
         let pairs: Vec<_> = pairs
@@ -94,10 +84,10 @@ mod tests {
     #[test]
     fn the_last_page_has_no_next() {
         let last = json!({"items": [], "next": null});
-        let read: QueueListPage = serde_json::from_value(last.clone()).unwrap();
+        let read: Page<QueueView> = serde_json::from_value(last.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), last);
         let page = json!({"items": [], "next": "abc"});
-        let read: QueueListPage = serde_json::from_value(page.clone()).unwrap();
+        let read: Page<QueueView> = serde_json::from_value(page.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), page);
     }
 }

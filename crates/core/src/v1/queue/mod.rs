@@ -1,6 +1,5 @@
 //! Whole queues: views, lists, the dead letter, purge, policies, lanes.
 
-mod delete;
 mod lanes;
 mod list;
 mod policy_change;
@@ -9,11 +8,10 @@ mod purge;
 mod respawn;
 mod view;
 
-pub use delete::{DeleteQueueResult, DeletedQueue};
-pub use lanes::{LanesListPage, QueueLanes, SetLanesBody};
-pub use list::{ListQuery, QueueListPage};
+pub use lanes::{QueueLanes, SetLanesBody};
+pub use list::ListQuery;
 pub use policy_change::PolicyChange;
-pub use policy_list::{PolicyListPage, QueuePolicy};
+pub use policy_list::QueuePolicy;
 pub use purge::{PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState};
 pub use respawn::{Respawn, RespawnAnswer, RespawnOutcome};
 pub use view::QueueView;

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::v1::values::CursorText;
 use crate::{Namespace, Policy, QueueName};
 
 /// A queue that has a stored policy.
@@ -18,15 +17,4 @@ pub struct QueuePolicy {
     /// The stored text, if it is damaged; then the defaults are in effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
-}
-
-/// A page of a list of policies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PolicyListPage {
-    /// The queues of this page, sorted by namespace and name.
-    pub items: Vec<QueuePolicy>,
-    /// The cursor of the next page; `null` at the end of the list.
-    #[cfg_attr(feature = "openapi", schema(required = true))]
-    pub next: Option<CursorText>,
 }

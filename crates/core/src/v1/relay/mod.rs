@@ -31,7 +31,7 @@ pub use source::{LmstfySourceConfig, QueueSourceConfig, RelaySourceConfig, Tideg
 pub use status::{LastRelayError, RelayHealth, RelayReport, RelayReports, RelayStatus};
 pub use stored::{DamagedRelay, StoredRelayConfig, StoredRelays};
 pub use text_list::TextList;
-pub use view::{DeleteRelayResult, DeletedRelay, RelayDetails, RelayListPage};
+pub use view::RelayDetails;
 
 /// The name under which a relay is listed as a worker.
 pub fn worker_name(relay: &str) -> String {

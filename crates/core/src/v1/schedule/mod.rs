@@ -4,7 +4,4 @@ mod config;
 mod view;
 
 pub use config::{Schedule, ScheduleJob};
-pub use view::{
-    DeleteScheduleResult, DeletedSchedule, NextRunsQuery, ScheduleDetails, ScheduleListPage,
-    ScheduleRuns,
-};
+pub use view::{NextRunsQuery, ScheduleDetails, ScheduleRuns};

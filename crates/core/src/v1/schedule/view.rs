@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Schedule;
 use crate::v1::input::CheckedRequest;
-use crate::v1::values::{CursorText, RunCount, ScheduleNameText, Timestamp};
+use crate::v1::values::{RunCount, ScheduleNameText, Timestamp};
 
 /// A schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,17 +19,6 @@ pub struct ScheduleDetails {
     /// The next tick; `null` if it is paused or has ended. It is in the past if the tick was missed.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next_run: Option<Timestamp>,
-}
-
-/// A page of a list of schedules.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ScheduleListPage {
-    /// The schedules, by name.
-    pub items: Vec<ScheduleDetails>,
-    /// The cursor of the next page; `null` at the end of the list.
-    #[cfg_attr(feature = "openapi", schema(required = true))]
-    pub next: Option<CursorText>,
 }
 
 /// The parameters of a list of next runs.
@@ -52,21 +41,4 @@ impl CheckedRequest for NextRunsQuery {}
 pub struct ScheduleRuns {
     /// The times, the first one first. None if the schedule is paused or has ended.
     pub runs: Vec<Timestamp>,
-}
-
-/// The result of deleting a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum DeleteScheduleResult {
-    /// It publishes no more jobs.
-    Deleted,
-}
-
-/// The answer to deleting a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct DeletedSchedule {
-    /// The result.
-    pub outcome: DeleteScheduleResult,
 }
