@@ -3,11 +3,11 @@
 //! A server may close an idle connection at any time, also while a request for it is in flight. Such a request was not
 //! attempted: it is sent once more, over a new connection.
 
-mod connection_use;
+mod connector;
 mod error;
 mod retry_after;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -17,23 +17,23 @@ use hyper::{Method, Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connect, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
-use connection_use::{ConnectionUse, RecordingConnector};
+use connector::{LimitedConnector, recording_dials};
 pub use error::RequestError;
 pub use retry_after::retry_after;
 
 /// Shorter than the time after which servers usually close idle connections.
 const IDLE_LIMIT: Duration = Duration::from_secs(20);
 
-type Connections<C> = Client<RecordingConnector<C>, Full<Bytes>>;
+type PooledClient<C> = Client<LimitedConnector<C>, Full<Bytes>>;
 
 /// Connections that are kept open between requests.
 #[derive(Debug, Clone)]
 pub struct HttpPool<C> {
-    pooled: Connections<C>,
+    pooled: PooledClient<C>,
     /// Dials for each request.
-    unpooled: Connections<C>,
+    unpooled: PooledClient<C>,
 }
 
 /// Whether the server may receive a request twice.
@@ -47,11 +47,11 @@ pub enum Resend {
 
 impl<C> HttpPool<C>
 where
-    RecordingConnector<C>: Connect + Clone + Send + Sync + 'static,
+    LimitedConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     /// A pool whose connections this connector makes. It does not connect yet.
     pub fn new(connector: C) -> Self {
-        let connector = RecordingConnector(connector);
+        let connector = LimitedConnector(connector);
         let mut builder = Client::builder(TokioExecutor::new());
         builder
             .pool_timer(TokioTimer::new())
@@ -63,7 +63,7 @@ where
 
     /// Sends a request, and returns the head of its answer within the limit of time.
     ///
-    /// If a reused connection ends before the first byte of an answer, the request is sent once more over a new
+    /// If a connection that was idle ends before the head of an answer, the request is sent once more over a new
     /// connection.
     ///
     /// # Errors
@@ -74,58 +74,35 @@ where
         resend: Resend,
         limit: Duration,
     ) -> Result<Response<Incoming>, RequestError> {
-        let begun = Instant::now();
+        let deadline = Instant::now() + limit;
         announce_empty_body(&mut request);
         let again = (resend == Resend::Allowed).then(|| request.clone());
-        let first = send(&self.pooled, request, begun, limit).await;
+        let first = recording_dials(send(&self.pooled, request, deadline, limit)).await;
         match (first, again) {
-            (Err((_, ConnectionEnd::BeforeAnswer)), Some(request)) => {
-                let second = send(&self.unpooled, request, begun, limit).await;
-                second.map_err(|(error, _)| error)
+            ((Err(RequestError::ConnectionBroken(_)), false), Some(request)) => {
+                send(&self.unpooled, request, deadline, limit).await
             }
-            (first, _) => first.map_err(|(error, _)| error),
+            ((first, _has_dialled), _) => first,
         }
     }
 }
 
-/// Where a connection ended.
-enum ConnectionEnd {
-    /// It was reused, and ended before the first byte of the answer.
-    BeforeAnswer,
-    Other,
-}
-
 async fn send<C>(
-    connections: &Connections<C>,
+    client: &PooledClient<C>,
     mut request: Request<Full<Bytes>>,
-    begun: Instant,
+    deadline: Instant,
     limit: Duration,
-) -> Result<Response<Incoming>, (RequestError, ConnectionEnd)>
+) -> Result<Response<Incoming>, RequestError>
 where
-    RecordingConnector<C>: Connect + Clone + Send + Sync + 'static,
+    LimitedConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     let connection = capture_connection(&mut request);
-    let deadline = tokio::time::Instant::from_std(begun) + limit;
-    let answer = timeout_at(deadline, connections.request(request)).await;
-    let connected = connection.connection_metadata();
-    match answer {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => {
-            let connection = connected.as_ref().and_then(ConnectionUse::of);
-            let end = match connection {
-                Some(connection) if connection.ended_unanswered(begun) => {
-                    ConnectionEnd::BeforeAnswer
-                }
-                _ => ConnectionEnd::Other,
-            };
-            Err((error.into(), end))
-        }
+    match timeout_at(deadline, client.request(request)).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) if connection.connection_metadata().is_some() => Err(RequestError::TimedOut(limit)),
         Err(_) => {
-            let error = match connected.is_some() {
-                true => RequestError::TimedOut(limit),
-                false => RequestError::NotConnected(format!("no connection within {limit:?}")),
-            };
-            Err((error, ConnectionEnd::Other))
+            let text = format!("no connection within {limit:?}");
+            Err(RequestError::NotConnected(text))
         }
     }
 }

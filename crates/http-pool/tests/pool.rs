@@ -111,22 +111,6 @@ async fn a_request_is_sent_once_more_at_most_and_only_if_the_caller_allows_it() 
 }
 
 #[tokio::test]
-async fn a_request_whose_answer_has_begun_is_not_sent_again() {
-    let (address, received) = server(&[1], "HTTP/1.1 2");
-    let pool = pool();
-    send(&pool, address, Method::POST, Resend::Allowed)
-        .await
-        .unwrap();
-    let sent = send(&pool, address, Method::POST, Resend::Allowed).await;
-    let error = sent.unwrap_err();
-    assert!(
-        matches!(error, RequestError::ConnectionBroken(_)),
-        "{error}"
-    );
-    assert_eq!(connections(&received), [0, 0]);
-}
-
-#[tokio::test]
 async fn a_method_that_may_have_a_body_says_that_there_is_none() {
     let (address, received) = server(&[9], "");
     let pool = pool();
