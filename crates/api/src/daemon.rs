@@ -46,7 +46,7 @@ pub enum ApiStartError {
     )]
     Threads(std::io::Error),
     /// The certificate authorities of the system cannot be read.
-    #[error("drained_server: {0}; install the package ca-certificates")]
+    #[error("drained_server: {0}")]
     Certificates(String),
     /// The Redis that stores tokens and limits could not be connected to, or failed a check.
     #[error("admin_store: {0}")]

@@ -3,7 +3,6 @@
 
 mod call;
 mod client;
-mod connections;
 mod cursors;
 mod error;
 mod job_handle;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use parking_lot::Mutex;
@@ -11,10 +11,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tidegate_core::v1::consume::{ReserveBody, SettleCall};
 use tidegate_core::v1::problem::{Applied, Problem};
-use tidegate_http_pool::{RequestError, Resend, retry_after};
-use tokio::time::timeout_at;
+use tidegate_http_pool::{Connections, RequestError, Resend, retry_after};
 
-use crate::connections::Connections;
 use crate::error::{Error, Rejection, RepeatSafety};
 use crate::repeat::RepeatLimits;
 
@@ -148,7 +146,7 @@ impl HttpTransport {
         time_limit: Duration,
     ) -> Result<Self, Error> {
         Ok(Self {
-            connections: Connections::new(&base)?,
+            connections: Connections::new(&base).map_err(Error::Setup)?,
             base,
             authorization,
             limits,
@@ -224,7 +222,6 @@ impl HttpTransport {
 
     async fn exchange(&self, call: &HttpCall, safety: RepeatSafety) -> Result<HttpReply, Error> {
         let limit = self.time_limit.saturating_add(call.wait);
-        let begun = tokio::time::Instant::now();
         let resend = match safety {
             RepeatSafety::Repeatable => Resend::Allowed,
             RepeatSafety::OnlyIfNotApplied => Resend::Forbidden,
@@ -240,29 +237,15 @@ impl HttpTransport {
                 .headers_mut()
                 .insert(AUTHORIZATION, authorization.clone());
         }
-        let answering = self.connections.request(request, resend, limit);
-        let (head, body) = answering.await?.into_parts();
-        let body = Limited::new(body, call.answer_bytes_max).collect();
-        let body = timeout_at(begun + limit, body).await;
-        let body = body.map_err(|_| Error::NoAnswer(limit))?;
-        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-            true => too_large(head.status, call.answer_bytes_max),
-            false => Error::ConnectionBroken(error),
-        })?;
+        let exchange = self
+            .connections
+            .exchange(request, resend, limit, call.answer_bytes_max);
+        let (head, body) = exchange.await?.into_parts();
         Ok(HttpReply {
             status: head.status,
             headers: head.headers,
-            body: body.to_bytes(),
+            body,
         })
-    }
-}
-
-fn too_large(status: StatusCode, bytes_max: usize) -> Error {
-    Error::UnexpectedAnswer {
-        status: status.as_u16(),
-        text: format!("it has more than {} MiB", bytes_max / MIB),
-        applied: None,
-        retry_after: None,
     }
 }
 
@@ -272,6 +255,12 @@ impl From<RequestError> for Error {
             RequestError::NotConnected(cause) => Self::NotConnected(cause.into()),
             RequestError::ConnectionBroken(cause) => Self::ConnectionBroken(cause.into()),
             RequestError::TimedOut(limit) => Self::NoAnswer(limit),
+            RequestError::TooLarge { status, bytes_max } => Self::UnexpectedAnswer {
+                status,
+                text: format!("it has more than {} MiB", bytes_max / MIB),
+                applied: None,
+                retry_after: None,
+            },
         }
     }
 }

@@ -11,7 +11,6 @@
 //! * [`admin_router`] has the routes that the admin port of every daemon has.
 //! * [`run_to_end()`] finishes work whose caller is dropped.
 //! * [`LogLimit`] limits how often a message is logged.
-//! * [`https_client()`] makes the client of requests that a daemon sends itself.
 //! * [`health`] has the liveness and readiness checks.
 //! * [`stop_on_signals`] turns SIGTERM and SIGINT into cancellation tokens; [`ignore_file_size_signal`] keeps SIGXFSZ
 //!   from ending the process.
@@ -26,7 +25,6 @@ mod connection_permits;
 mod header_end;
 mod header_timer;
 pub mod health;
-mod https_client;
 mod launch;
 mod listen_limits;
 mod listener;
@@ -56,7 +54,6 @@ pub use config::{
     Sources, load, parse_toml, process_environment, read_file,
 };
 pub use health::{HealthCheck, Readiness};
-pub use https_client::{HttpsClient, https_client};
 pub use launch::{
     CommonFlags, DaemonContext, LaunchFlags, ProcessFlags, Settings, launch, public_reason,
     redis_check, run_once,
@@ -72,4 +69,4 @@ pub use run_to_end::run_to_end;
 pub use same_origin::{cross_site_reason, cross_site_refusal};
 pub use serving_threads::{OPEN_FILES_OF_A_THREAD, ServingThreads};
 pub use shutdown::{StopTokens, ignore_file_size_signal, stop_on_signals};
-pub use tidegate_http_pool::Resend;
+pub use tidegate_http_pool::{Connections, Resend};

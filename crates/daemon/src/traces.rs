@@ -91,7 +91,7 @@ impl Traces {
         let begin = |runtime: &Handle| Ok((runtime.clone(), async move { drop(ended.await) }));
         let started = spawn_thread("traces", begin);
         let (runtime, _) = started.map_err(|error| TracesError(error.to_string()))?;
-        let client = CollectorClient::new(runtime, SEND_LIMIT).map_err(TracesError)?;
+        let client = CollectorClient::new(&endpoint, runtime, SEND_LIMIT).map_err(TracesError)?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)

@@ -16,6 +16,14 @@ pub enum RequestError {
     /// There was no answer in time. The request may have arrived.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
+    /// The body of the answer is longer than its reader allows.
+    #[error("the answer is longer than {bytes_max} bytes")]
+    TooLarge {
+        /// The status of the answer.
+        status: u16,
+        /// The most bytes that are read.
+        bytes_max: usize,
+    },
 }
 
 impl From<legacy::Error> for RequestError {
@@ -29,7 +37,7 @@ impl From<legacy::Error> for RequestError {
 }
 
 /// The causes of an error of hyper, which names them only as sources.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut causes = Vec::new();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -3,6 +3,7 @@
 //! A server may close an idle connection at any time, also while a request for it is in flight. Such a request was not
 //! attempted: it is sent once more, over a new connection.
 
+mod connections;
 mod connector;
 mod error;
 mod retry_after;
@@ -19,6 +20,9 @@ use hyper_util::client::legacy::connect::{Connect, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{Instant, timeout_at};
 
+pub use connections::Connections;
+#[cfg(feature = "tls")]
+pub use connections::tls_connector;
 use connector::{LimitedConnector, recording_dials};
 pub use error::RequestError;
 pub use retry_after::retry_after;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Method, Request};
 use hyper_util::client::legacy::connect::HttpConnector;
-use tidegate_http_pool::{HttpPool, RequestError, Resend};
+use tidegate_http_pool::{Connections, HttpPool, RequestError, Resend};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -70,8 +70,8 @@ async fn send(
     Ok(())
 }
 
-/// The connections of the requests that arrived.
-fn connections(received: &Received) -> Vec<usize> {
+/// The numbers of the connections on which requests arrived.
+fn numbers(received: &Received) -> Vec<usize> {
     let received = received.lock().unwrap();
     received.iter().map(|(connection, _)| *connection).collect()
 }
@@ -85,7 +85,7 @@ async fn a_request_over_a_connection_that_was_idle_is_sent_once_more_over_a_new_
         sent.unwrap();
     }
     // The second request arrived twice. Its second connection is not kept: the third is a new one.
-    assert_eq!(connections(&received), [0, 0, 1, 2]);
+    assert_eq!(numbers(&received), [0, 0, 1, 2]);
 }
 
 #[tokio::test]
@@ -106,7 +106,46 @@ async fn a_request_is_sent_once_more_at_most_and_only_if_the_caller_allows_it() 
             matches!(error, RequestError::ConnectionBroken(_)),
             "{error}"
         );
-        assert_eq!(connections(&received), expected, "{resend:?}");
+        assert_eq!(numbers(&received), expected, "{resend:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_answer_breaks_off_is_not_sent_again() {
+    let (address, received) = server(&[1], "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal");
+    let connections = Connections::new("http:").unwrap();
+    let mut sent = Ok(());
+    while sent.is_ok() {
+        let request = Request::post(format!("http://{address}/"));
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let exchange = connections.exchange(request, Resend::Allowed, LIMIT, 9);
+        sent = exchange.await.map(drop);
+        // The connection is idle a little after its answer.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let error = sent.unwrap_err();
+    assert!(
+        matches!(error, RequestError::ConnectionBroken(_)),
+        "{error}"
+    );
+    assert_eq!(numbers(&received), [0, 0]);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_an_error() {
+    let (address, _received) = server(&[9], "");
+    let connections = Connections::new("http:").unwrap();
+    for (bytes_max, is_read) in [(2, true), (1, false)] {
+        let request = Request::get(format!("http://{address}/"));
+        let request = request.body(Full::new(Bytes::new())).unwrap();
+        let exchange = connections.exchange(request, Resend::Allowed, LIMIT, bytes_max);
+        match exchange.await {
+            Ok(answer) => assert!(is_read && answer.body() == "ok", "{bytes_max}"),
+            Err(error) => assert_eq!(
+                (is_read, &*error.to_string()),
+                (false, "the answer is longer than 1 bytes")
+            ),
+        }
     }
 }
 

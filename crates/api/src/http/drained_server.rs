@@ -7,9 +7,8 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use tidegate_daemon::{HttpsClient, LogLimit, Resend, https_client};
-use tokio::time::timeout;
+use http_body_util::Full;
+use tidegate_daemon::{Connections, LogLimit, Resend};
 
 /// The header with the token of a request.
 pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-token");
@@ -25,7 +24,7 @@ const SENT_ON: HeaderName = HeaderName::from_static("tidegate-sent-on");
 
 /// The other server.
 pub(crate) struct DrainedServer {
-    client: HttpsClient,
+    connections: Connections,
     url: Uri,
     warnings: LogLimit,
 }
@@ -43,7 +42,7 @@ impl DrainedServer {
     /// The certificate authorities of the system cannot be read.
     pub(crate) fn new(url: Uri) -> Result<Self, String> {
         Ok(Self {
-            client: https_client()?,
+            connections: Connections::new(&url.to_string())?,
             url,
             warnings: LogLimit::every(LOG_INTERVAL),
         })
@@ -55,12 +54,11 @@ impl DrainedServer {
         if head.headers.contains_key(SENT_ON) {
             return true;
         }
-        let answered = timeout(TIME_LIMIT, self.send(head)).await;
+        let answered = self.send(head).await;
         let problem = match &answered {
-            Ok(Ok(status)) if status.is_success() => return true,
-            Ok(Ok(status)) => format!("status {status}"),
-            Ok(Err(error)) => error.clone(),
-            Err(_) => format!("no answer within {TIME_LIMIT:?}"),
+            Ok(status) if status.is_success() => return true,
+            Ok(status) => format!("status {status}"),
+            Err(error) => error.clone(),
         };
         if self.warnings.is_due() {
             tracing::warn!(
@@ -68,7 +66,7 @@ impl DrainedServer {
                 "failed to delete a job at drained_server.url; remove this setting once that server is empty"
             );
         }
-        answered.is_ok_and(|answer| answer.is_ok_and(is_rejection))
+        answered.is_ok_and(is_rejection)
     }
 
     async fn send(&self, head: &Parts) -> Result<StatusCode, String> {
@@ -90,14 +88,11 @@ impl DrainedServer {
             headers.insert(TOKEN, token.clone());
         }
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-        let answer = self.client.request(request, Resend::Allowed, TIME_LIMIT);
-        let (answer, body) = answer
-            .await
-            .map_err(|error| error.to_string())?
-            .into_parts();
-        // Read to its end, so that the connection can be used again.
-        let _ = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        Ok(answer.status)
+        let exchange =
+            self.connections
+                .exchange(request, Resend::Allowed, TIME_LIMIT, ANSWER_BYTES_MAX);
+        let answer = exchange.await.map_err(|error| error.to_string())?;
+        Ok(answer.status())
     }
 }
 

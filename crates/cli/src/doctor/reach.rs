@@ -73,8 +73,8 @@ async fn try_reach(url: &str) -> Result<ReachedServer, Unreachable> {
     })?;
     connect(&host, port).await?;
     let probe = HttpProbe::new(url).map_err(|error| {
-        let detail = format!("failed to read the certificate authorities of this system: {error}");
-        Unreachable::new(detail, "install the package ca-certificates")
+        let (detail, remedy) = error.split_once("; ").unwrap_or((&error, ""));
+        Unreachable::new(detail.to_owned(), remedy)
     })?;
     match probe.get(&format!("{url}/healthz")).await {
         Ok(health) => Ok(ReachedServer {

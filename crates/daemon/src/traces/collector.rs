@@ -8,15 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::{Request, Response};
 use opentelemetry_http::{HttpClient, HttpError};
-use tidegate_http_pool::Resend;
+use tidegate_http_pool::{Connections, Resend};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout_at};
 
 use super::waiting_spans::REPORT_INTERVAL;
-use crate::https_client::{HttpsClient, https_client};
 use crate::log_limit::LogLimit;
 
 /// The most bytes of an answer that are read.
@@ -24,7 +22,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Sends requests in the runtime of the process: they are made by a thread that has none.
 pub(super) struct CollectorClient {
-    client: HttpsClient,
+    connections: Connections,
     runtime: Handle,
     limit: Duration,
     failures: Arc<FailureLog>,
@@ -37,10 +35,10 @@ impl fmt::Debug for CollectorClient {
 }
 
 impl CollectorClient {
-    /// A client whose requests take at most `limit`. It does not connect yet.
-    pub(super) fn new(runtime: Handle, limit: Duration) -> Result<Self, String> {
+    /// A client for the server of this URL, whose requests take at most `limit`. It does not connect yet.
+    pub(super) fn new(url: &str, runtime: Handle, limit: Duration) -> Result<Self, String> {
         Ok(Self {
-            client: https_client()?,
+            connections: Connections::new(url)?,
             runtime,
             limit,
             failures: Arc::new(FailureLog::new()),
@@ -57,38 +55,21 @@ impl HttpClient for CollectorClient {
         'a: 'b,
         Self: 'b,
     {
-        let (client, limit) = (self.client.clone(), self.limit);
+        let (connections, limit) = (self.connections.clone(), self.limit);
         let failures = Arc::clone(&self.failures);
         let sending = self.runtime.spawn(async move {
-            let answer = send(&client, request, limit).await;
+            let request = request.map(Full::new);
+            let exchange = connections.exchange(request, Resend::Allowed, limit, ANSWER_BYTES_MAX);
+            let answer = exchange.await;
             match &answer {
                 Ok(answer) if answer.status().is_success() => failures.succeeded(),
                 Ok(answer) => failures.failed(&format!("status {}", answer.status())),
-                Err(error) => failures.failed(&with_causes(&**error)),
+                Err(error) => failures.failed(&error.to_string()),
             }
             answer
         });
-        Box::pin(async { sending.await? })
+        Box::pin(async { Ok(sending.await??) })
     }
-}
-
-async fn send(
-    client: &HttpsClient,
-    request: Request<Bytes>,
-    limit: Duration,
-) -> Result<Response<Bytes>, HttpError> {
-    let deadline = Instant::now() + limit;
-    let answering = client.request(request.map(Full::new), Resend::Allowed, limit);
-    let (head, body) = answering.await?.into_parts();
-    let body = Limited::new(body, ANSWER_BYTES_MAX).collect();
-    let body = timeout_at(deadline, body).await;
-    let body = body.map_err(|_| format!("no answer within {limit:?}"))??;
-    Ok(Response::from_parts(head, body.to_bytes()))
-}
-
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Logs failures, at most one a minute.

@@ -49,7 +49,7 @@ impl WebhookSink {
         let secrets = config.secret.as_str().split_whitespace().map(decode_secret);
         Ok(Self {
             secrets: secrets.collect::<Result<_, _>>()?,
-            client: HttpClient::new(Some(guard), BODY_MAX)?,
+            client: HttpClient::new(guard, BODY_MAX)?,
             uri,
             time_limit: config.time_limit.into(),
         })
@@ -235,7 +235,6 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             headers,
             body: Bytes::from_static(b" sorry\n"),
-            is_cut_off: false,
         }
     }
 

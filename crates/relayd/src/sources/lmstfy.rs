@@ -10,15 +10,16 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
-use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, Method, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::header::HeaderValue;
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::Value;
 use tidegate::api::relay::LmstfySourceConfig;
+use tidegate_http_pool::{Connections, Resend};
 use tokio::time::{Instant, sleep};
 
 use super::{FailedDelivery, RelaySource, SourceError, SourceJobs};
-use crate::http::{BoundedResponse, HttpClient};
 use crate::job::{RelayJob, SourceReceipt};
 
 /// The most jobs of one call.
@@ -39,7 +40,7 @@ const CONTENT_TYPE: &str = "application/octet-stream";
 
 /// A queue of a server of the lmstfy wire.
 pub(crate) struct LmstfySource {
-    client: HttpClient,
+    connections: Connections,
     base: String,
     token: HeaderValue,
     lease: Duration,
@@ -79,9 +80,8 @@ impl LmstfySource {
         let token = HeaderValue::from_str(config.token.as_str());
         let mut token = token.map_err(|_| "token has characters that no token has")?;
         token.set_sensitive(true);
-        let client = HttpClient::new(None, BODY_MAX)?;
         Ok(Self {
-            client,
+            connections: Connections::new(&config.url)?,
             base,
             token,
             lease,
@@ -93,18 +93,18 @@ impl LmstfySource {
         method: Method,
         rest: &str,
         limit: Duration,
-    ) -> Result<BoundedResponse, SourceError> {
-        let uri = format!("{}{rest}", self.base)
-            .parse::<Uri>()
-            .map_err(|error| SourceError(error.to_string()))?;
-        let headers: HeaderMap = [(HeaderName::from_static("x-token"), self.token.clone())]
-            .into_iter()
-            .collect();
+    ) -> Result<Response<Bytes>, SourceError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{rest}", self.base))
+            .header("x-token", self.token.clone())
+            .body(Full::default());
+        let request = request.map_err(|error| SourceError(error.to_string()))?;
+        // Each of the requests may be repeated.
         let answer = self
-            .client
-            .send(method, &uri, headers, Bytes::new(), limit)
-            .await;
-        answer.map_err(|error| SourceError(error.to_string()))
+            .connections
+            .exchange(request, Resend::Allowed, limit, BODY_MAX);
+        answer.await.map_err(|error| SourceError(error.to_string()))
     }
 
     async fn consume(&self, max_jobs: usize) -> Result<SourceJobs, SourceError> {
@@ -113,13 +113,10 @@ impl LmstfySource {
         let limit = TIME_LIMIT + Duration::from_secs(WAIT_SECONDS);
         let answer = self.send(Method::GET, &query, limit).await?;
         let received_at = Instant::now();
-        match answer.status {
-            StatusCode::OK => {
-                let body = answer.whole_body().map_err(SourceError)?;
-                read_jobs(body, received_at, self.lease)
-            }
-            StatusCode::NOT_FOUND if is_no_job(&answer.body) => Ok(SourceJobs::default()),
-            status => Err(unexpected(status, &answer.body)),
+        match answer.status() {
+            StatusCode::OK => read_jobs(answer.body(), received_at, self.lease),
+            StatusCode::NOT_FOUND if is_no_job(answer.body()) => Ok(SourceJobs::default()),
+            status => Err(unexpected(status, answer.body())),
         }
     }
 
@@ -128,7 +125,7 @@ impl LmstfySource {
         let path = format!("/job/{}", job.id);
         let answer = self.send(Method::GET, &path, TIME_LIMIT).await;
         answer.is_ok_and(|answer| {
-            answer.status == StatusCode::NOT_FOUND && has_error(&answer.body, "job not found")
+            answer.status() == StatusCode::NOT_FOUND && has_error(answer.body(), "job not found")
         })
     }
 
@@ -138,8 +135,8 @@ impl LmstfySource {
         let mut tries = 0;
         loop {
             let error = match self.send(Method::DELETE, &path, TIME_LIMIT).await {
-                Ok(answer) if answer.status.is_success() => return Ok(()),
-                Ok(answer) => unexpected(answer.status, &answer.body),
+                Ok(answer) if answer.status().is_success() => return Ok(()),
+                Ok(answer) => unexpected(answer.status(), answer.body()),
                 Err(error) => error,
             };
             tries += 1;

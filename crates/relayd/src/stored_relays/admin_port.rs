@@ -6,14 +6,15 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
-use hyper::{HeaderMap, Method, StatusCode, Uri};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use serde_json::Value;
 use tidegate::api::relay::{RelayReports, StoredRelays};
+use tidegate_http_pool::{Connections, Resend};
 
 use super::name::full_name;
 use crate::config::AdminPortConfig;
-use crate::http::HttpClient;
 
 /// More than a thousand relays have.
 const BODY_BYTES_MAX: usize = 32 << 20;
@@ -29,7 +30,7 @@ pub(super) struct ReadRelays {
 
 /// The admin port of an API.
 pub(super) struct AdminPort {
-    http: HttpClient,
+    connections: Connections,
     uri: Uri,
     reports_uri: Uri,
     credentials: Option<HeaderValue>,
@@ -58,7 +59,7 @@ impl AdminPort {
             value
         });
         Ok(Self {
-            http: HttpClient::new(None, BODY_BYTES_MAX)?,
+            connections: Connections::new(&config.url)?,
             uri: uri("/relays")?,
             reports_uri: uri("/relays/reports")?,
             credentials: credentials.transpose().map_err(|error| error.to_string())?,
@@ -70,19 +71,15 @@ impl AdminPort {
     pub(super) async fn read(&mut self) -> Result<Option<ReadRelays>, String> {
         let mut headers = self.headers();
         headers.extend(self.etag.clone().map(|value| (IF_NONE_MATCH, value)));
-        let sent = self
-            .http
-            .send(Method::GET, &self.uri, headers, Bytes::new(), TIME_LIMIT);
-        let answer = sent.await.map_err(|error| error.to_string())?;
-        match answer.status {
+        let answer = self
+            .send(Method::GET, &self.uri, headers, Bytes::new())
+            .await?;
+        match answer.status() {
             StatusCode::NOT_MODIFIED => return Ok(None),
             StatusCode::OK => {}
             status => return Err(format!("{}: status {status}", self.uri)),
         }
-        let body = answer
-            .whole_body()
-            .map_err(|error| format!("{}: {error}", self.uri))?;
-        let list: StoredRelays<Value> = serde_json::from_slice(body)
+        let list: StoredRelays<Value> = serde_json::from_slice(answer.body())
             .map_err(|error| format!("{}: unexpected answer: {error}", self.uri))?;
         let mut relays = ReadRelays {
             definitions: BTreeMap::new(),
@@ -96,7 +93,7 @@ impl AdminPort {
         let damaged = list.damaged.into_iter();
         let damaged = damaged.map(|item| (full_name(item.namespace.as_str(), &item.name), None));
         relays.definitions.extend(damaged);
-        self.etag = answer.headers.get(ETAG).cloned();
+        self.etag = answer.headers().get(ETAG).cloned();
         Ok(Some(relays))
     }
 
@@ -105,15 +102,29 @@ impl AdminPort {
         let mut headers = self.headers();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = serde_json::to_vec(reports).map_err(|error| error.to_string())?;
-        let (method, uri) = (Method::PUT, &self.reports_uri);
-        let sent = self
-            .http
-            .send(method, uri, headers, body.into(), TIME_LIMIT);
-        let answer = sent.await.map_err(|error| error.to_string())?;
-        match answer.status.is_success() {
-            true => Ok(()),
-            false => Err(format!("{uri}: status {}", answer.status)),
+        let uri = &self.reports_uri;
+        let answer = self.send(Method::PUT, uri, headers, body.into()).await?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("{uri}: status {status}")),
         }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Bytes>, String> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = headers;
+        let sent = self
+            .connections
+            .exchange(request, Resend::Allowed, TIME_LIMIT, BODY_BYTES_MAX);
+        sent.await.map_err(|error| format!("{uri}: {error}"))
     }
 
     fn headers(&self) -> HeaderMap {

@@ -10,14 +10,12 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use tidegate::api::relay::AddressGuard;
-use tidegate_http_pool::{HttpPool, RequestError, Resend};
+use tidegate_http_pool::{HttpPool, RequestError, Resend, tls_connector};
 use tokio::time::{Instant, timeout_at};
-
-use super::connector::LimitedConnector;
 
 /// How much of a longer body is read and dropped, to see whether it breaks off.
 const READ_MAX: usize = 1 << 20;
@@ -29,50 +27,25 @@ pub(crate) struct BoundedResponse {
     pub(crate) headers: HeaderMap,
     /// The beginning of the body.
     pub(crate) body: Bytes,
-    /// Whether the body was longer.
-    pub(crate) is_cut_off: bool,
-}
-
-impl BoundedResponse {
-    /// The body, for those who need all of it.
-    ///
-    /// # Errors
-    /// It is longer than the limit of the client.
-    pub(crate) fn whole_body(&self) -> Result<&[u8], String> {
-        match self.is_cut_off {
-            true => Err(format!(
-                "the answer is longer than {} bytes",
-                self.body.len()
-            )),
-            false => Ok(&self.body),
-        }
-    }
 }
 
 /// A client with a pool of connections.
 pub(crate) struct HttpClient {
-    pool: HttpPool<LimitedConnector<HttpsConnector<HttpConnector<GuardedResolver>>>>,
-    guard: Option<AddressGuard>,
+    pool: HttpPool<HttpsConnector<HttpConnector<GuardedResolver>>>,
+    guard: AddressGuard,
     body_max: usize,
 }
 
 impl HttpClient {
-    /// A client that keeps up to so many bytes of a body. With a guard, only addresses that it allows are dialled.
+    /// A client that keeps up to so many bytes of a body, and dials only addresses that the guard allows.
     ///
     /// # Errors
     /// The certificate authorities of the system cannot be read.
-    pub(crate) fn new(guard: Option<AddressGuard>, body_max: usize) -> Result<Self, String> {
+    pub(crate) fn new(guard: AddressGuard, body_max: usize) -> Result<Self, String> {
         let mut http = HttpConnector::new_with_resolver(GuardedResolver(guard.clone()));
         http.set_nodelay(true);
-        http.enforce_http(false);
-        let provider = rustls::crypto::ring::default_provider();
-        let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider);
-        let builder = builder.map_err(|error| {
-            format!("failed to read the certificate authorities of this system: {error}; install the package ca-certificates")
-        })?;
-        let connector = builder.https_or_http().enable_http1().wrap_connector(http);
         Ok(Self {
-            pool: HttpPool::new(LimitedConnector(connector)),
+            pool: HttpPool::new(tls_connector(http)?),
             guard,
             body_max,
         })
@@ -88,8 +61,8 @@ impl HttpClient {
         limit: Duration,
     ) -> Result<BoundedResponse, RequestError> {
         // The connector does not resolve a host that is an address.
-        if let (Some(guard), Some(address)) = (&self.guard, host_address(uri))
-            && !guard.allows(address)
+        if let Some(address) = host_address(uri)
+            && !self.guard.allows(address)
         {
             return Err(RequestError::NotConnected(refusal(address)));
         }
@@ -102,18 +75,17 @@ impl HttpClient {
         let response = self.pool.request(request, Resend::Allowed, limit).await?;
         let (parts, body) = response.into_parts();
         let body = timeout_at(deadline, read_body(body, self.body_max)).await;
-        let (body, is_cut_off) = body.map_err(|_| RequestError::TimedOut(limit))??;
+        let body = body.map_err(|_| RequestError::TimedOut(limit))??;
         Ok(BoundedResponse {
             status: parts.status,
             headers: parts.headers,
             body,
-            is_cut_off,
         })
     }
 }
 
-/// Up to so many bytes of a body, and whether it is longer.
-async fn read_body(mut body: Incoming, kept_max: usize) -> Result<(Bytes, bool), RequestError> {
+/// Up to so many bytes of a body.
+async fn read_body(mut body: Incoming, kept_max: usize) -> Result<Bytes, RequestError> {
     let (mut kept, mut read) = (BytesMut::new(), 0);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
@@ -129,11 +101,11 @@ async fn read_body(mut body: Incoming, kept_max: usize) -> Result<(Bytes, bool),
             break;
         }
     }
-    Ok((kept.freeze(), read > kept_max))
+    Ok(kept.freeze())
 }
 
 /// The address that is the host of a URL.
-pub(super) fn host_address(uri: &Uri) -> Option<IpAddr> {
+fn host_address(uri: &Uri) -> Option<IpAddr> {
     let host = uri.host()?;
     let host = host
         .strip_prefix('[')
@@ -149,7 +121,7 @@ fn refusal(address: IpAddr) -> String {
 /// Resolves names, and returns only addresses that the guard allows. The connection is made to one of these: a name that
 /// resolves to another address a moment later has no effect.
 #[derive(Clone)]
-struct GuardedResolver(Option<AddressGuard>);
+struct GuardedResolver(AddressGuard);
 
 impl tower::Service<Name> for GuardedResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
@@ -164,9 +136,6 @@ impl tower::Service<Name> for GuardedResolver {
         let guard = self.0.clone();
         Box::pin(async move {
             let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            let Some(guard) = guard else {
-                return Ok(found.into_iter());
-            };
             let first = found.first().map(SocketAddr::ip);
             let allowed: Vec<_> = found
                 .into_iter()
@@ -196,7 +165,8 @@ mod tests {
     async fn only_a_request_that_was_sent_may_have_arrived() {
         let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = silent.local_addr().unwrap();
-        let client = HttpClient::new(None, 100).unwrap();
+        let guard = AddressGuard::new(&["127.0.0.0/8".to_owned()]).unwrap();
+        let client = HttpClient::new(guard, 100).unwrap();
         let send = async |uri: String| {
             let uri = uri.parse().unwrap();
             let sent = client.send(Method::POST, &uri, HeaderMap::new(), Bytes::new(), LIMIT);
