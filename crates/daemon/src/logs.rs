@@ -16,7 +16,6 @@ mod output;
 mod panics;
 mod queue;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -35,7 +34,6 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use context::WithContext;
 pub use context::{LogContext, with_context};
-use escape::LineEscape;
 use output::{LogOutput, REPORT};
 pub(crate) use queue::lines_lost;
 
@@ -199,8 +197,7 @@ fn is_with_secrets(metadata: &Metadata<'_>) -> bool {
 /// Writes a line to standard error for a process that is about to exit. Waits at most a second.
 pub fn print_error(line: &str) {
     if let Ok(output) = LogOutput::standard_error() {
-        // It never fails.
-        let _ = writeln!(output.writer(), "{line}");
+        output.writer().write_line(line);
         output.close(Instant::now() + CLOSE_LIMIT);
     }
 }
@@ -232,8 +229,7 @@ impl Logs {
 
     /// Writes a line to standard error. For problems with the log files.
     pub fn print_error(&self, line: &str) {
-        // It never fails.
-        let _ = writeln!(self.outputs.standard_error.writer(), "{line}");
+        self.outputs.standard_error.writer().write_line(line);
     }
 
     /// Writes the queued lines, for at most a second in all. Later lines are lost.
@@ -320,14 +316,24 @@ where
     match is_json {
         false => {
             let format = fmt::format().with_ansi(has_colors);
-            let escape = LineEscape::of_text(has_colors);
-            lines.event_format(WithContext { format, escape }).boxed()
+            lines
+                .event_format(WithContext {
+                    format,
+                    is_json,
+                    has_colors,
+                })
+                .boxed()
         }
         true => {
             let format = fmt::format().json().flatten_event(true);
             let lines = lines.fmt_fields(fmt::format::JsonFields::new());
-            let escape = LineEscape::Json;
-            lines.event_format(WithContext { format, escape }).boxed()
+            lines
+                .event_format(WithContext {
+                    format,
+                    is_json,
+                    has_colors: false,
+                })
+                .boxed()
         }
     }
 }

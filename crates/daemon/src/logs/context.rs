@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::escape::LineEscape;
+use super::escape::escaped;
 
 tokio::task_local! {
     static CURRENT: Arc<dyn LogContext>;
@@ -31,7 +31,8 @@ pub fn with_context<F: Future>(
 /// Writes lines as `format` does, escaped, and with the fields of the running request at the end.
 pub(super) struct WithContext<T> {
     pub(super) format: T,
-    pub(super) escape: LineEscape,
+    pub(super) is_json: bool,
+    pub(super) has_colors: bool,
 }
 
 impl<S, N, T> FormatEvent<S, N> for WithContext<T>
@@ -46,18 +47,14 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let is_json = matches!(self.escape, LineEscape::Json);
-        let fields = CURRENT.try_with(|current| fields(&**current, is_json));
+        let fields = CURRENT.try_with(|current| fields(&**current, self.is_json));
         let fields = fields.unwrap_or_default();
-        if is_json && fields.is_empty() {
-            return self.format.format_event(context, writer, event);
-        }
         let mut line = String::new();
         self.format
             .format_event(context, Writer::new(&mut line), event)?;
-        let end = if is_json { "}\n" } else { "\n" };
+        let end = if self.is_json { "}\n" } else { "\n" };
         match line.strip_suffix(end) {
-            Some(line) => write!(writer, "{}{fields}{end}", self.escape.of(line)),
+            Some(line) => write!(writer, "{}{fields}{end}", escaped(line, self.has_colors)),
             None => writer.write_str(&line),
         }
     }
@@ -122,7 +119,7 @@ mod tests {
 
     #[test]
     fn foreign_text_makes_no_line_and_no_control_sequence() {
-        let foreign = "x\n2026-01-01 ERROR forged\r\t\u{1b}[2K\u{7}";
+        let foreign = "x\n2026-01-01 ERROR forged\r\t\u{1b}[2K\u{7}\u{85}\u{202e}";
         for has_colors in [false, true] {
             let lines = Lines::default();
             let layer = crate::logs::formatted(false, has_colors, lines.clone());
@@ -137,7 +134,7 @@ mod tests {
                 2,
                 "{text:?}"
             );
-            for raw in ["\r", "\t", "\u{1b}[2K", "\u{7}"] {
+            for raw in ["\r", "\t", "\u{1b}[2K", "\u{7}", "\u{85}", "\u{202e}"] {
                 assert!(!text.contains(raw), "{raw:?}: {text:?}");
             }
             // Colors are the only sequences.

@@ -146,7 +146,7 @@ struct WriterThread {
 }
 
 impl WriterThread {
-    fn run(mut self) {
+    fn run(self) {
         let mut lines = Vec::new();
         let mut is_failing = false;
         let mut reported = 0;
@@ -183,14 +183,12 @@ impl WriterThread {
         *reported = lost;
     }
 
-    fn report_failure(&mut self, error: &io::Error) {
-        if let Some(errors) = &mut self.errors {
-            // It never fails.
-            let _ = writeln!(
-                errors,
+    fn report_failure(&self, error: &io::Error) {
+        if let Some(errors) = &self.errors {
+            errors.write_line(&format!(
                 "cannot write {}: {error}; lines are lost",
                 self.name
-            );
+            ));
         }
     }
 }

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
+use tidegate_core::visible_text::escape;
 use tracing_subscriber::fmt::MakeWriter;
-
-use super::escape::escaped;
 
 /// Largest size of the queue, in bytes. The write in progress may hold as many again.
 pub(super) const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -29,9 +28,16 @@ pub(crate) fn lines_lost() -> u64 {
 #[derive(Clone)]
 pub(super) struct LineWriter(pub(super) Arc<LineQueue>);
 
+impl LineWriter {
+    /// Writes a text as one line.
+    pub(super) fn write_line(&self, text: &str) {
+        self.0.push(format!("{}\n", escape(text)).as_bytes());
+    }
+}
+
 impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.push(&escaped(line));
+        self.0.push(line);
         Ok(line.len())
     }
 
