@@ -13,25 +13,24 @@
 //! not reset when a wait ends. When it fires and the current wait has a later deadline, it is set again: once per idle
 //! timeout instead of twice per request.
 //!
-//! **Header bytes.** One budget bounds the headers of all connections of a listener. A header counts from its first
-//! byte until its request is answered, because it is kept that long. The first 8 KiB of each header do not count,
-//! since every connection has a buffer of that size. Bytes of the body that were read together with the end of the
-//! header do not count either.
+//! **Header bytes.** One budget bounds the headers of all connections of a listener. A header counts until its request is
+//! answered, because it is kept that long: all bytes that were received while hyper waits for its end, then the names
+//! and values of the complete header, since bytes of a body may have arrived with its end. The first 8 KiB of each header
+//! do not count, since every connection has a buffer of that size.
 
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hyper::Request;
 use hyper::rt::{Sleep, Timer};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::budget::{ByteBudget, ByteShare};
-use crate::header_end::HeaderEnd;
+use crate::budget::{BudgetExhausted, ByteBudget, ByteShare};
 use crate::listen_limits::ListenLimits;
 use crate::metrics::OVER_BUDGET;
 use crate::waiting_connections::{WaitingConnections, WaitingEntry};
@@ -56,18 +55,18 @@ pub(crate) struct RequestWait {
     /// Whether a request has begun since the socket was empty.
     has_begun: AtomicBool,
     /// The header of the next request, or of the request in progress.
-    header: Mutex<PartialHeader>,
+    header: Mutex<ReceivedHeader>,
     shared: ListenerState,
     /// Fires at the deadline of the current wait, or before it.
     sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
     header_timeout: Duration,
 }
 
-/// The part of a header that has been read.
+/// A header, and its share of the budget.
 #[derive(Debug, Default)]
-struct PartialHeader {
-    bytes: usize,
-    end: HeaderEnd,
+struct ReceivedHeader {
+    /// Bytes that were received since the wait for it began; bytes of a body may be among them.
+    received: usize,
     share: Option<ByteShare>,
 }
 
@@ -85,8 +84,12 @@ impl RequestWait {
 
     /// Records that the header of a request is complete. Returns whether the client has pipelined it: the socket was
     /// not empty since the request before.
-    pub(crate) fn request_began(&self) -> bool {
-        self.has_begun.swap(true, Ordering::Relaxed)
+    ///
+    /// # Errors
+    /// The header budget is exhausted.
+    pub(crate) fn request_began<B>(&self, request: &Request<B>) -> Result<bool, BudgetExhausted> {
+        self.count_header(|received| received.min(header_bytes(request)))?;
+        Ok(self.has_begun.swap(true, Ordering::Relaxed))
     }
 
     /// Records that the socket is empty.
@@ -95,28 +98,24 @@ impl RequestWait {
     }
 
     /// Records that bytes have arrived.
-    ///
-    /// # Errors
-    /// They belong to a header, and the header budget is exhausted.
-    pub(crate) fn received(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn received(&self, bytes: usize) {
         // One task drives the connection, so no ordering between threads is needed.
         self.last_change.store(true, Ordering::Relaxed);
-        self.count_header_bytes(bytes)
+        self.header.lock().received += bytes;
     }
 
-    /// Counts the bytes that belong to a header. Handlers count the bodies that they read.
-    fn count_header_bytes(&self, bytes: &[u8]) -> io::Result<()> {
+    /// Counts a header, whose length follows from the bytes that were received. Handlers count the bodies that they read.
+    fn count_header(&self, length: impl FnOnce(usize) -> usize) -> Result<(), BudgetExhausted> {
         let mut header = self.header.lock();
-        header.bytes += header.end.feed(bytes);
-        let counted = header.bytes.saturating_sub(UNCOUNTED_BYTES);
-        if counted == 0 {
+        if header.received <= UNCOUNTED_BYTES {
             return Ok(());
         }
+        let counted = length(header.received).saturating_sub(UNCOUNTED_BYTES);
         let budget = &self.shared.header_budget;
         let share = header.share.get_or_insert_with(|| budget.share());
-        share.grow_to(counted).map_err(|error| {
+        share.shrink_to(counted);
+        share.grow_to(counted).inspect_err(|_| {
             OVER_BUDGET.with_label_values(&["header"]).inc();
-            io::Error::other(error)
         })
     }
 
@@ -136,6 +135,15 @@ impl RequestWait {
     }
 }
 
+/// The length of a complete header.
+fn header_bytes<B>(request: &Request<B>) -> usize {
+    const SEPARATORS: usize = ": \r\n".len();
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + SEPARATORS);
+    let target = request.uri().path_and_query();
+    fields.sum::<usize>() + target.map_or(0, |target| target.as_str().len())
+}
+
 /// The timer that hyper uses for one connection. It keeps to the deadlines that hyper requests, the deadlines of the
 /// idle timeout, until a header begins, and to the header timeout then.
 pub(crate) struct HeaderTimer(pub(crate) Arc<RequestWait>);
@@ -149,7 +157,7 @@ impl Timer for HeaderTimer {
     fn sleep_until(&self, deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
         self.0.last_change.store(false, Ordering::Relaxed);
         // Releases the header of the previous request, which is answered.
-        *self.0.header.lock() = PartialHeader::default();
+        *self.0.header.lock() = ReceivedHeader::default();
         let waiting = self.0.shared.waiting.as_ref();
         Box::pin(HeaderSleep {
             deadline: deadline.into(),
@@ -160,7 +168,8 @@ impl Timer for HeaderTimer {
     }
 }
 
-/// Lasts as long as the wait for a request: hyper drops it when the header is complete.
+/// Lasts as long as the wait for a request: hyper drops it when the header is complete. It ends early without room for
+/// the header.
 struct HeaderSleep {
     wait: Arc<RequestWait>,
     in_header: bool,
@@ -177,6 +186,9 @@ impl Future for HeaderSleep {
         if !self.in_header && self.wait.last_change.load(Ordering::Relaxed) {
             self.in_header = true;
             self.deadline = Instant::now() + self.wait.header_timeout;
+        }
+        if self.wait.count_header(|received| received).is_err() {
+            return Poll::Ready(());
         }
         self.wait.poll_until(self.deadline, context)
     }

@@ -22,7 +22,6 @@ mod bind_error;
 mod budget;
 mod config;
 mod connection_permits;
-mod header_end;
 mod header_timer;
 pub mod health;
 mod launch;

@@ -1,6 +1,5 @@
 //! HTTP/1.1 for untrusted clients: every wait, every buffer and the number of connections is bounded.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -20,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::bind_error::BindError;
-use crate::budget::ByteBudget;
+use crate::budget::{BudgetExhausted, ByteBudget};
 use crate::connection_permits::{AdmissionDecision, ConnectionPermits};
 use crate::header_timer::ListenerState;
 use crate::listen_limits::ListenLimits;
@@ -304,14 +303,19 @@ where
         let (stream, timer, broken) = wrap_connection(stream, &limits, shared);
         let wait = Arc::clone(&timer.0);
         let service = service_fn(move |request| {
-            let is_pipelined = wait.request_began();
-            let answering = (self.answer)(request, Peer { address });
+            let begun = wait.request_began(&request);
+            let begun = begun.map(|is_pipelined| {
+                let answering = (self.answer)(request, Peer { address });
+                (answering, is_pipelined)
+            });
             async move {
+                // Without room for the header the connection is closed.
+                let (answering, is_pipelined) = begun?;
                 if is_pipelined {
                     // The runtime looks at the sockets of others first (docs/decisions/0071-cpu-of-the-api.md).
                     yield_now().await;
                 }
-                Ok::<_, Infallible>(answering.await)
+                Ok::<_, BudgetExhausted>(answering.await)
             }
         });
         let connection = http1::Builder::new()

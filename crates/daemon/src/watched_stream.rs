@@ -122,7 +122,7 @@ impl AsyncRead for WatchedStream {
             }
             Poll::Ready(read) => read?,
         }
-        self.wait.received(&buffer.filled()[before..])?;
+        self.wait.received(buffer.filled().len() - before);
         Poll::Ready(Ok(()))
     }
 }
