@@ -37,4 +37,6 @@ pub use config::{
 };
 pub use daemon::{ApiStartError, run};
 #[doc(hidden)]
-pub use lmstfy::{api_label, fuzz};
+pub use lmstfy::api_label;
+#[cfg(feature = "fuzz")]
+pub use lmstfy::fuzz;

@@ -1,4 +1,4 @@
-//! The check of the fuzz target `request` (`fuzz/`). Daemons do not use this module.
+//! The check of the fuzz target `request` (`fuzz/`), which ordinary tests run, too. Daemons do not have this module.
 
 use std::collections::HashSet;
 use std::str::from_utf8;
@@ -114,5 +114,20 @@ fn jobs(body: &Bytes) {
             serde_json::from_slice::<serde_json::Value>(element).ok(),
             Some(value)
         );
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../../fuzz/corpora.rs"]
+mod corpora;
+
+#[cfg(test)]
+mod tests {
+    use super::corpora::check_corpus;
+
+    /// Without a fuzzer: over its corpus, variations of it, and random bytes.
+    #[test]
+    fn the_checks_of_the_request_target_hold() {
+        check_corpus("request", super::request);
     }
 }

@@ -7,7 +7,7 @@ mod ack;
 mod attributes;
 mod dispatch;
 mod error;
-#[doc(hidden)]
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod job_id;
 mod job_view;
