@@ -7,14 +7,13 @@ mod youzan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_core::limits::POOL_BYTES_MAX;
 use tidegate_daemon::metrics::MetricsConfig;
 use tidegate_daemon::traces::TracesConfig;
-use tidegate_daemon::{ListenLimits, LogConfig, Settings, parse_toml};
+use tidegate_daemon::{ListenLimits, LogConfig, Settings};
 use tidegate_store::{NamespaceLimits, StoreConfig};
 
 pub use durability::DurabilityConfig;
@@ -28,8 +27,9 @@ pub use youzan::YouzanConfig;
 pub const DEFAULTS: &str = include_str!("../../../config/api.toml");
 
 /// The built-in defaults as settings, for tests and the fuzzer.
-pub(crate) static SHIPPED: LazyLock<ApiConfig> = LazyLock::new(|| {
-    let table = parse_toml(DEFAULTS).expect("the defaults are TOML");
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) static SHIPPED: std::sync::LazyLock<ApiConfig> = std::sync::LazyLock::new(|| {
+    let table = tidegate_daemon::parse_toml(DEFAULTS).expect("the defaults are TOML");
     table.try_into().expect("the defaults have every key")
 });
 

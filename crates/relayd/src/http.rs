@@ -165,7 +165,7 @@ mod tests {
     async fn only_a_request_that_was_sent_may_have_arrived() {
         let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = silent.local_addr().unwrap();
-        let guard = AddressGuard::new(&["127.0.0.0/8".to_owned()]).unwrap();
+        let guard = AddressGuard::new(&["127.0.0.0/8"]).unwrap();
         let client = HttpClient::new(guard, 100).unwrap();
         let send = async |uri: String| {
             let uri = uri.parse().unwrap();

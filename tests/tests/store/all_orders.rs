@@ -159,13 +159,13 @@ impl OrderRun {
             if_exists,
             idempotency: None,
         }];
-        let call = KeyedCall {
+        let keyed_call = KeyedCall {
             max_jobs: Some(1),
             is_closed: false,
             idempotency_window_ms: 1000,
             atomic: true,
         };
-        let published = self.store().publish_keyed(&self.queue, jobs, call).await;
+        let published = self.store().publish_keyed(&self.queue, jobs, keyed_call).await;
         let KeyedPublish::Done { results, .. } = published.unwrap() else {
             panic!("refused: {:?}", self.judge)
         };

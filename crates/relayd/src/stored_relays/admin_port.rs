@@ -124,7 +124,7 @@ impl AdminPort {
         let sent = self
             .connections
             .exchange(request, Resend::Allowed, TIME_LIMIT, BODY_BYTES_MAX);
-        sent.await.map_err(|error| format!("{uri}: {error}"))
+        sent.await.map_err(|error| error.to_string())
     }
 
     fn headers(&self) -> HeaderMap {
