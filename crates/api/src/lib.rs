@@ -38,5 +38,5 @@ pub use config::{
 pub use daemon::{ApiStartError, run};
 #[doc(hidden)]
 pub use lmstfy::api_label;
-#[cfg(feature = "fuzz")]
+#[cfg(any(test, feature = "fuzz"))]
 pub use lmstfy::fuzz;

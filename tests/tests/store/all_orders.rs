@@ -165,7 +165,10 @@ impl OrderRun {
             idempotency_window_ms: 1000,
             atomic: true,
         };
-        let published = self.store().publish_keyed(&self.queue, jobs, keyed_call).await;
+        let published = self
+            .store()
+            .publish_keyed(&self.queue, jobs, keyed_call)
+            .await;
         let KeyedPublish::Done { results, .. } = published.unwrap() else {
             panic!("refused: {:?}", self.judge)
         };

@@ -67,7 +67,7 @@ pool = { default = { url = "redis://h:1" }, Other = { url = "redis://h:2" } }
     .parse()
     .unwrap();
     assert_eq!(values(text), expected);
-    let said = error_of("Host = \"a\"\nhost = \"b\"\n");
+    let message = error_of("Host = \"a\"\nhost = \"b\"\n");
     assert_eq!(
         message,
         "Host and host are the same key: remove one of them"
@@ -149,7 +149,7 @@ pool = { default = { url = "redis://10.0.0.1:6379" } }
 
 #[test]
 fn an_error_is_one_sentence_with_the_key() {
-    for (text, said) in [
+    for (text, message) in [
         ("", "Host is missing; lmstfy requires it too"),
         ("Host = \"\"", "Host is missing; lmstfy requires it too"),
         ("Host = 1", "Host must be a text in quotes"),

@@ -78,11 +78,11 @@ fn a_job_that_is_delivered_by_the_periodic_poll_is_late() {
     for number in 0..100 {
         let at = number * 400 * MS;
         let poll = (at / (5 * S) + 1) * 5 * S;
-        let history = HistoryBuilder::new()
+        let of_one_job = HistoryBuilder::new()
             .publish(version_spec(0, 0, 1))
             .deliver(poll - at, 0)
             .ack(poll - at + MS, acked());
-        for mut operation in history.0.operations {
+        for mut operation in of_one_job.0.operations {
             operation.span.from += at;
             operation.span.to += at;
             renumber(&mut operation, number);
