@@ -50,7 +50,6 @@ pub enum NamespaceGrant {
 
 impl ApiKeyId {
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         // All bytes are ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -88,7 +87,6 @@ impl Scope {
     pub const ALL: [Self; 4] = [Self::Publish, Self::Consume, Self::Read, Self::Admin];
 
     /// The name on the wire and in Redis.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Publish => "publish",
@@ -99,7 +97,6 @@ impl Scope {
     }
 
     /// The scope of this name.
-    #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.name() == name)
     }
@@ -116,19 +113,16 @@ impl Scope {
 
 impl Scopes {
     /// The set of all scopes.
-    #[must_use]
     pub fn all() -> Self {
         Scope::ALL.into_iter().collect()
     }
 
     /// Whether the set has no scope.
-    #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Whether the set has this scope.
-    #[must_use]
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
@@ -172,7 +166,6 @@ impl NamespaceGrant {
     pub const ALL_NAME: &str = "*";
 
     /// The name of the namespace, or `*`.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::All => Self::ALL_NAME,
@@ -181,7 +174,6 @@ impl NamespaceGrant {
     }
 
     /// Whether a namespace belongs to the grant.
-    #[must_use]
     pub fn contains(&self, namespace: &Namespace) -> bool {
         match self {
             Self::All => true,
@@ -190,7 +182,6 @@ impl NamespaceGrant {
     }
 
     /// Whether all namespaces of another grant belong to this one.
-    #[must_use]
     pub fn includes(&self, other: &Self) -> bool {
         match other {
             Self::All => *self == Self::All,

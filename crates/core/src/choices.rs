@@ -18,7 +18,6 @@ pub enum IfExists {
 
 impl IfExists {
     /// Its text.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Keep => "keep",
@@ -44,7 +43,6 @@ pub enum IfRunning {
 
 impl IfRunning {
     /// Its text.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",

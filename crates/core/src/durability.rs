@@ -36,7 +36,6 @@ impl Durability {
     pub(crate) const TEXT_BYTES_MAX: usize = "fsync+replica:255".len();
 
     /// Whether there is nothing to wait for.
-    #[must_use]
     pub fn is_memory(self) -> bool {
         self == Self::MEMORY
     }

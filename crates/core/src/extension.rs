@@ -53,7 +53,6 @@ pub struct RecordExtension {
 
 impl RecordExtension {
     /// Whether a job has none of these options: its record has no extension.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

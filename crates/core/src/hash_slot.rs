@@ -4,7 +4,6 @@
 pub const HASH_SLOTS: u16 = 16384;
 
 /// The hash slot of a key: CRC16 of its hash tag, or of the whole key where it has none.
-#[must_use]
 pub fn hash_slot(key: &[u8]) -> u16 {
     hash_tag(key).iter().fold(0, crc16) % HASH_SLOTS
 }

@@ -69,7 +69,6 @@ pub enum InvalidJob {
 
 impl NewJob {
     /// Whether the job counts failures and losses instead of the tries left.
-    #[must_use]
     pub const fn counts_failures(&self) -> bool {
         self.native.is_some() && self.tries == 0
     }
@@ -90,7 +89,6 @@ impl NewJob {
     }
 
     /// When the job is due, in ms since 1970, if it has a time instead of a delay.
-    #[must_use]
     pub const fn run_at_ms(&self) -> Option<u64> {
         match &self.native {
             Some(native) => native.run_at_ms,
@@ -99,7 +97,6 @@ impl NewJob {
     }
 
     /// The size of the body and of all attributes, in bytes.
-    #[must_use]
     pub fn payload_bytes(&self) -> usize {
         let attributes = self.attributes.iter();
         let attributes = attributes.map(|(name, value)| name.len() + value.len());
@@ -154,7 +151,6 @@ pub struct Job {
 
 impl Job {
     /// The value of an attribute.
-    #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| value.as_str())

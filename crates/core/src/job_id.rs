@@ -30,7 +30,6 @@ const U48_MAX: u64 = (1 << 48) - 1;
 
 impl JobId {
     /// Builds an id. `created_at_ms` and `number` are truncated to 48 bits.
-    #[must_use]
     pub const fn new(created_at_ms: u64, bucket: u16, number: u64, nonce: u16) -> Self {
         Self(
             ((created_at_ms & U48_MAX) as u128) << 80
@@ -41,25 +40,21 @@ impl JobId {
     }
 
     /// When the job was published, in ms since 1970 on the clock of Redis.
-    #[must_use]
     pub const fn created_at_ms(self) -> u64 {
         (self.0 >> 80) as u64
     }
 
     /// The bucket that holds the job's record.
-    #[must_use]
     pub const fn bucket(self) -> u16 {
         (self.0 >> 64) as u16
     }
 
     /// The job's number inside its bucket.
-    #[must_use]
     pub const fn number(self) -> u64 {
         (self.0 >> 16) as u64 & U48_MAX
     }
 
     /// The random part.
-    #[must_use]
     pub const fn nonce(self) -> u16 {
         self.0 as u16
     }

@@ -17,26 +17,22 @@ pub struct KeyHash(pub [u8; KEY_HASH_BYTES]);
 
 impl KeyHash {
     /// The hash of a job's key, which is unique in its queue.
-    #[must_use]
     pub fn of_job(queue: &QueueKey, key: &str) -> Self {
         Self::of(b'k', queue, key)
     }
 
     /// The hash of an idempotency key, which stands for one request to publish to a queue.
-    #[must_use]
     pub fn of_request(queue: &QueueKey, key: &str) -> Self {
         Self::of(b'i', queue, key)
     }
 
     /// The part of a job's id that is taken from its key instead of chosen at random, so that the seals of all versions
     /// of a job are made with the same nonce.
-    #[must_use]
     pub const fn nonce(&self) -> u16 {
         u16::from_be_bytes([self.0[0], self.0[1]])
     }
 
     /// The number of the hash that has the entry of this key in the index of keys.
-    #[must_use]
     pub const fn shard(&self) -> u8 {
         self.0[0] % KEY_SHARDS
     }

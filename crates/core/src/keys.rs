@@ -18,7 +18,6 @@ pub const PREFIX: &str = "tg:";
 pub const LAYOUT: &str = "tg:layout";
 
 /// The hash of access tokens of a namespace in a pool: field = token, value = description.
-#[must_use]
 pub fn tokens(pool: &str, namespace: &str) -> String {
     format!("tg:tokens:{pool}/{namespace}")
 }
@@ -31,7 +30,6 @@ const API_KEYS_OF: &str = "tg:keys_of:{tg:keys}:";
 
 /// The hash of the ids of the API keys of a namespace, or of the keys for all namespaces (`*`): field = id, value =
 /// nothing.
-#[must_use]
 pub fn api_keys_of(namespaces: &str) -> String {
     format!("{API_KEYS_OF}{namespaces}")
 }
@@ -60,33 +58,28 @@ const SCHEDULES: &str = "tg:schedules:";
 
 /// The hash of the schedules of a namespace: field = name, value = revision and definition; field `#` = the last
 /// revision.
-#[must_use]
 pub fn schedules(namespace: &str) -> String {
     format!("{SCHEDULES}{namespace}")
 }
 
 /// The namespace whose schedules this key has, if it is such a key.
-#[must_use]
 pub fn namespace_of_schedules(key: &str) -> Option<&str> {
     key.strip_prefix(SCHEDULES)
 }
 
 /// The string with the queues in which a namespace has a job with this key, for clients that name a job by its key
 /// alone. It is a hint with a TTL.
-#[must_use]
 pub fn directory(namespace: &str, key: &str) -> String {
     format!("tg:directory:{namespace}/{key}")
 }
 
 /// The field of a token in the hash of rate limits. A pool name has no colon and a namespace no slash, so the field is
 /// unique.
-#[must_use]
 pub fn limit_holder(pool: &str, namespace: &str, token: &str) -> String {
     [pool, ":", namespace, "/", token].concat()
 }
 
 /// The hash of units that a token has taken in the current window; `side` is `read` or `write`.
-#[must_use]
 pub fn limit_units(side: &str, holder: &str) -> String {
     format!("tg:units:{side}:{holder}")
 }
@@ -97,7 +90,6 @@ pub struct DeploymentKeys(Box<[BucketKeys]>);
 
 impl DeploymentKeys {
     /// The keys of a deployment with this number of buckets.
-    #[must_use]
     pub fn new(buckets: u32) -> Self {
         static TAGS: LazyLock<Vec<u32>> = LazyLock::new(hash_slot::tags);
         let keys = |bucket: u32| {
@@ -115,13 +107,11 @@ impl DeploymentKeys {
     ///
     /// # Panics
     /// If the deployment does not have this bucket.
-    #[must_use]
     pub fn keys(&self, bucket: u16) -> &BucketKeys {
         &self.0[usize::from(bucket)]
     }
 
     /// The bucket of a key, and the key without the prefix; `None` if the key belongs to no bucket.
-    #[must_use]
     pub fn split<'a>(&self, key: &'a str) -> Option<(u16, &'a str)> {
         let bucket = bucket_of_channel(key)?;
         let keys = self.0.get(usize::from(bucket))?;
@@ -142,108 +132,91 @@ pub struct BucketKeys {
 
 impl BucketKeys {
     /// The prefix of every key of the bucket.
-    #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
     /// The full name of a key of the bucket.
-    #[must_use]
     pub fn key(&self, key: &BucketKey) -> String {
         format!("{}{key}", self.prefix)
     }
 
     /// Hash: `namespace/queue` → queue number.
-    #[must_use]
     pub fn queues(&self) -> String {
         format!("{}queues", self.prefix)
     }
 
     /// The payload of a job that is stored outside of its record.
-    #[must_use]
     pub fn body(&self, number: u64) -> String {
         format!("{}body:{number}", self.prefix)
     }
 
     /// An uploaded payload, before it becomes a body: `name` identifies the publish call, `index` the job in it.
-    #[must_use]
     pub fn upload(&self, name: &str, index: usize) -> String {
         format!("{}upload:{name}:{index}", self.prefix)
     }
 
     /// List: the failures of a job, oldest first.
-    #[must_use]
     pub fn log(&self, number: u64) -> String {
         format!("{}log:{number}", self.prefix)
     }
 
     /// Sorted set: namespace → when a pump looks at its schedules, in ms, for the schedules of queues whose first lane
     /// is in this bucket.
-    #[must_use]
     pub fn schedules(&self) -> String {
         format!("{}schedules", self.prefix)
     }
 
     /// Sorted set: the name of a schedule of a namespace → when a pump looks at it, in ms.
-    #[must_use]
     pub fn ticks(&self, namespace: &str) -> String {
         format!("{}ticks:{namespace}", self.prefix)
     }
 
     /// Hash: the tick of a schedule, whose name is `namespace/schedule`, and the definition that it was calculated
     /// from.
-    #[must_use]
     pub fn schedule(&self, name: &str) -> String {
         format!("{}sched:{name}", self.prefix)
     }
 
     /// The token of the pump that leads the bucket.
-    #[must_use]
     pub fn lock(&self) -> String {
         format!("{}lock", self.prefix)
     }
 
     /// Sorted set: the live pump instances of the bucket's server, and the ends of their memberships. One of the
     /// buckets of a server has it: [`placement::roster_bucket`].
-    #[must_use]
     pub fn roster(&self) -> String {
         format!("{}roster", self.prefix)
     }
 
     /// The name of the pool in which new jobs are stored instead, while a pool moves.
-    #[must_use]
     pub fn moves_to(&self) -> String {
         format!("{}moves_to", self.prefix)
     }
 
     /// A key that never exists. While the slot of the bucket moves, Redis Cluster answers a call that names it besides
     /// an existing key with `TRYAGAIN`. So the call never sees a part of the bucket.
-    #[must_use]
     pub fn guard(&self) -> String {
         format!("{}guard", self.prefix)
     }
 
     /// A key that the script `barrier` writes and deletes in one step, to wait for copies of earlier writes. It does
     /// not exist between two calls.
-    #[must_use]
     pub fn barrier(&self) -> String {
         format!("{}barrier", self.prefix)
     }
 
     /// The channel of the ends of jobs that clients wait for.
-    #[must_use]
     pub fn bell(&self) -> String {
         format!("{}bell", self.prefix)
     }
 
     /// The channel of the doorbells of one process.
-    #[must_use]
     pub fn bell_of(&self, waiter: &str) -> String {
         format!("{}bell:{waiter}", self.prefix)
     }
 
     /// The channel of alarms.
-    #[must_use]
     pub fn alarm(&self) -> String {
         format!("{}alarm", self.prefix)
     }
@@ -251,13 +224,11 @@ impl BucketKeys {
 
 /// The sorted set with the workers of a namespace, in the order of their names. Each process that knows a worker has an
 /// entry: name of the worker, name of the process, end of the entry, and the worker.
-#[must_use]
 pub fn workers(namespace: &str) -> String {
     format!("tg:workers:{namespace}")
 }
 
 /// Whether a key outside of all buckets belongs to a deployment.
-#[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
     let families = [
         API_KEYS_OF,
@@ -282,7 +253,6 @@ pub fn is_of_deployment(key: &str) -> bool {
 }
 
 /// The bucket of a doorbell or alarm channel.
-#[must_use]
 pub fn bucket_of_channel(channel: &str) -> Option<u16> {
     let mut parts = channel.split(':').skip(1);
     let (bucket, tag) = (parts.next()?, parts.next()?);

@@ -19,7 +19,6 @@ pub struct Lane<'a> {
 
 impl QueueKey {
     /// One of the queue's lanes.
-    #[must_use]
     pub const fn lane(&self, number: u16) -> Lane<'_> {
         Lane {
             queue: self,
@@ -66,7 +65,6 @@ pub struct LaneRow {
 
 /// The number of jobs that a lane of a queue with so many lanes may hold, if the queue may hold `limit`. Counting all
 /// lanes would take a call to each, and would not be atomic.
-#[must_use]
 pub fn share_of(lane: u16, lanes: u16, limit: u64) -> u64 {
     // A damaged row may have no lanes.
     let (lane, lanes) = (u64::from(lane), u64::from(lanes.max(1)));

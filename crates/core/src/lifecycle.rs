@@ -69,14 +69,12 @@ pub enum Transition {
 }
 
 /// The instant `ttl_ms` after `now_ms`; 0 if `ttl_ms` is 0: never.
-#[must_use]
 pub const fn expiry(now_ms: u64, ttl_ms: u64) -> u64 {
     if ttl_ms == 0 { 0 } else { now_ms + ttl_ms }
 }
 
 impl LifecycleState {
     /// A job that was published at `now_ms`.
-    #[must_use]
     pub const fn published(now_ms: u64, delay_ms: u64, ttl_ms: u64, tries: u16) -> Self {
         Self {
             state: if delay_ms > 0 {
@@ -92,7 +90,6 @@ impl LifecycleState {
     }
 
     /// Whether the job's time to live has passed.
-    #[must_use]
     pub const fn expired(&self, now_ms: u64) -> bool {
         self.expires_at_ms != 0 && self.expires_at_ms <= now_ms
     }

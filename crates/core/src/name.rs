@@ -35,7 +35,6 @@ macro_rules! name {
 
         impl $name {
             /// The name as text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -22,7 +22,6 @@ pub const BUCKETS_MAX: u32 = 1 << 16;
 pub const LANES_MAX: u16 = 64;
 
 /// Maximum number of lanes of a queue in a deployment with this number of buckets: no two lanes share a bucket.
-#[must_use]
 pub fn lanes_max(buckets: u32) -> u16 {
     let power_of_two = 1 << buckets.max(1).ilog2();
     u16::try_from(power_of_two).map_or(LANES_MAX, |lanes| lanes.min(LANES_MAX))
@@ -34,7 +33,6 @@ pub fn lanes_max(buckets: u32) -> u16 {
 ///
 /// # Panics
 /// When `buckets` is 0.
-#[must_use]
 pub fn bucket_of(queue: &QueueKey, lane: u16, buckets: u32) -> u16 {
     bucket_from(first_bucket_of(queue, buckets), lane, buckets)
 }
@@ -43,7 +41,6 @@ pub fn bucket_of(queue: &QueueKey, lane: u16, buckets: u32) -> u16 {
 ///
 /// # Panics
 /// When `buckets` is 0.
-#[must_use]
 pub fn lane_in(bucket: u16, queue: &QueueKey, lanes: u16, buckets: u32) -> Option<u16> {
     let first = first_bucket_of(queue, buckets);
     (0..lanes).find(|lane| bucket_from(first, *lane, buckets) == bucket)
@@ -63,7 +60,6 @@ fn bucket_from(first: u64, lane: u16, buckets: u32) -> u16 {
 /// The bucket in whose slot the roster of a server is stored: among the buckets of the server, it has the number with
 /// the lowest hash. It rarely changes while slots move one by one from the first to the last, as `redis-cli` moves
 /// them.
-#[must_use]
 pub fn roster_bucket(buckets: impl IntoIterator<Item = u16>) -> Option<u16> {
     let buckets = buckets.into_iter();
     buckets.min_by_key(|bucket| (xxh3_64(&bucket.to_le_bytes()), *bucket))

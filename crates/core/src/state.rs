@@ -32,13 +32,11 @@ impl JobState {
     ];
 
     /// The state with this number in a record, if there is one.
-    #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|state| *state as u8 == number)
     }
 
     /// The name of this state, as in JSON.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",

@@ -47,7 +47,6 @@ impl SlotWidth {
     }
 
     /// The width in ms.
-    #[must_use]
     pub const fn ms(self) -> u32 {
         self.0
     }
@@ -63,13 +62,11 @@ impl SlotWidth {
     }
 
     /// When the first job of a slot may be due, in ms.
-    #[must_use]
     pub const fn begin_ms(self, slot: FarSlot) -> u64 {
         slot.begin().saturating_mul(self.0 as u64)
     }
 
     /// When a slot is loaded, in ms: one width of the level below before the first slot that it spans is loaded.
-    #[must_use]
     pub const fn load_at_ms(self, slot: FarSlot) -> u64 {
         let begin = slot.begin().saturating_sub(slot.lead());
         begin.saturating_mul(self.0 as u64)
@@ -101,7 +98,6 @@ pub struct InvalidFarSlot;
 
 impl FarSlot {
     /// Begin of the slot, in slots of the first level.
-    #[must_use]
     pub const fn begin(self) -> u64 {
         self.number.saturating_mul(width(self.level))
     }

@@ -34,7 +34,6 @@ pub struct BatcherBench {
 
 impl BatcherBench {
     /// Creates both for one queue. Must be called inside a runtime.
-    #[must_use]
     pub fn new(store: &Store, queue: QueueKey) -> Self {
         Self {
             backlog: PublishBacklog::new(POOL, BACKLOG_MAX),
@@ -85,7 +84,6 @@ pub struct WaitersBench {
 
 impl WaitersBench {
     /// Creates it for one queue. Must be called inside a runtime.
-    #[must_use]
     pub fn new(store: &Store, queue: QueueKey) -> Self {
         let name: Arc<str> = POOL.into();
         let pools = BTreeMap::from([(Arc::clone(&name), pool(store))]);

@@ -70,7 +70,6 @@ pub struct Engine {
 impl Engine {
     /// Creates the engine. `stores` has one store for each pool; `admin_store` stores tokens, API keys,
     /// relays and limits. Must be called inside a runtime.
-    #[must_use]
     pub fn new(
         settings: &EngineSettings,
         stores: BTreeMap<String, Store>,
@@ -110,13 +109,11 @@ impl Engine {
     }
 
     /// The pool of this name; `None` if it is not configured.
-    #[must_use]
     pub fn pool(&self, name: &str) -> Option<&Arc<Pool>> {
         self.pools.get(name)
     }
 
     /// The pool of this name; the empty name means [`DEFAULT_POOL`]. `None` if it is not configured.
-    #[must_use]
     pub fn pool_or_default(&self, name: &str) -> Option<&Arc<Pool>> {
         self.pool(if name.is_empty() { DEFAULT_POOL } else { name })
     }

@@ -107,7 +107,6 @@ impl From<StoreError> for EngineError {
 
 impl EngineError {
     /// Why a job was not stored.
-    #[must_use]
     pub const fn of_refusal(outcome: PublishOutcome) -> Self {
         match outcome {
             PublishOutcome::KeyTaken => Self::KeyTaken,

@@ -68,7 +68,6 @@ impl ApiKeys {
     }
 
     /// The address of the server that stores the keys; `None` if no reachable server does.
-    #[must_use]
     pub fn server(&self) -> Option<Arc<str>> {
         self.store.server_of_key(keys::API_KEYS)
     }
@@ -192,7 +191,6 @@ fn read(id: &[u8], value: &[u8]) -> (String, Result<ApiKey, Damaged>) {
 
 impl Store {
     /// The API keys stored in this deployment.
-    #[must_use]
     pub fn api_keys(&self) -> ApiKeys {
         let store = self.clone();
         ApiKeys { store }

@@ -133,7 +133,6 @@ fn unless_empty<'de, D: Deserializer<'de>, T: From<String>>(
 
 impl StoreConfig {
     /// The default settings, with this url.
-    #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),

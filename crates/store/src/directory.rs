@@ -74,7 +74,6 @@ impl JobDirectory {
 
 impl Store {
     /// The directory of this deployment.
-    #[must_use]
     pub fn directory(&self) -> JobDirectory {
         let store = self.clone();
         JobDirectory { store }

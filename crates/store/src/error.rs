@@ -94,7 +94,6 @@ pub enum Unavailable {
 
 impl Unavailable {
     /// Whether the server refuses every write, without regard to its size.
-    #[must_use]
     pub const fn refuses_writes(self) -> bool {
         matches!(
             self,
@@ -105,7 +104,6 @@ impl Unavailable {
 
 impl StoreError {
     /// The error of a call without a reply within `after`. Whether Redis executed the call is unknown.
-    #[must_use]
     pub fn timed_out(after: Duration) -> Self {
         Self::unreachable(format!("no answer within {after:?}"))
     }
@@ -130,7 +128,6 @@ impl StoreError {
     }
 
     /// Why Redis cannot serve the call, if that is the error.
-    #[must_use]
     pub const fn reason(&self) -> Option<Unavailable> {
         match self {
             Self::Unavailable { reason, .. } => Some(*reason),
@@ -149,19 +146,16 @@ impl StoreError {
     }
 
     /// Whether the call was not sent because other uploads took too long.
-    #[must_use]
     pub fn is_upload_limit(&self) -> bool {
         self.reason() == Some(Unavailable::TooManyUploads)
     }
 
     /// Whether the server has reached `maxmemory`.
-    #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         self.reason() == Some(Unavailable::OutOfMemory)
     }
 
     /// Whether Redis certainly did not execute the call. A call of several steps may have executed some of them before.
-    #[must_use]
     pub const fn is_refusal(&self) -> bool {
         match self {
             // A missing right may end a script in the middle.
@@ -174,7 +168,6 @@ impl StoreError {
     }
 
     /// Whether the server refused the call before it executed any of it, since it takes no writes or rejects the login.
-    #[must_use]
     pub fn is_rejected_at_once(&self) -> bool {
         match self {
             // The first write of a script is refused.

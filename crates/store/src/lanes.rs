@@ -28,7 +28,6 @@ pub struct LaneRows {
 
 impl LaneRows {
     /// The row of a queue. A queue without a row has one lane.
-    #[must_use]
     pub fn row(&self, queue: &QueueKey) -> LaneRow {
         // In most deployments the table is empty: no hash is computed.
         if self.by_queue.is_empty() {
@@ -181,7 +180,6 @@ fn row(reply: &mut Reply) -> Result<LaneRow, StoreError> {
 
 impl Store {
     /// The table of lanes of this deployment.
-    #[must_use]
     pub fn lanes(&self) -> Lanes {
         let store = self.clone();
         Lanes { store }

@@ -85,7 +85,6 @@ pub enum LimitCreated {
 
 impl LimitHolder {
     /// A token in a namespace and pool. The pool must not contain a colon, the namespace no slash.
-    #[must_use]
     pub fn new(pool: &str, namespace: &str, token: &str) -> Self {
         let name = keys::limit_holder(pool, namespace, token);
         Self { name }
@@ -99,7 +98,6 @@ impl LimitHolder {
     }
 
     /// Pool, namespace and token.
-    #[must_use]
     pub fn parts(&self) -> (&str, &str, &str) {
         let (pool, rest) = self.name.split_once(':').unwrap_or_default();
         let (namespace, token) = rest.split_once('/').unwrap_or_default();
@@ -130,7 +128,6 @@ impl LimitSide {
 
 impl RateLimit {
     /// The number of units of a window for this kind of request; `None` = unlimited.
-    #[must_use]
     pub fn units(&self, side: LimitSide) -> Option<u64> {
         let units = match side {
             LimitSide::Read => self.read,
@@ -311,7 +308,6 @@ impl RateLimits {
 
 impl Store {
     /// The rate limits stored in this deployment.
-    #[must_use]
     pub fn limits(&self) -> RateLimits {
         let (store, lost) = (self.clone(), Arc::default());
         RateLimits { store, lost }

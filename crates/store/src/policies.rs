@@ -44,7 +44,6 @@ impl Table<Policy> {
 
 impl Store {
     /// The policies of the queues of this deployment.
-    #[must_use]
     pub fn policies(&self) -> Table<Policy> {
         Table::new(self)
     }

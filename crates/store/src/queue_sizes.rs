@@ -49,7 +49,6 @@ pub struct QueueSizes {
 
 impl QueueSizes {
     /// The sum of some buckets. `None` stands for a bucket that could not be read.
-    #[must_use]
     pub fn of<'a>(buckets: impl IntoIterator<Item = Option<&'a BucketSizes>>) -> Self {
         let (mut queues, mut sizes) = (HashMap::<&QueueKey, ListedQueue>::new(), Self::default());
         for bucket in buckets {

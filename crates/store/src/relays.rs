@@ -31,7 +31,6 @@ impl TableValue for RelayConfig {
 
 impl Store {
     /// The relays that are stored in this deployment.
-    #[must_use]
     pub fn relays(&self) -> Table<RelayConfig> {
         Table::new(self)
     }

@@ -20,7 +20,6 @@ pub struct ServerBuckets {
 
 impl Store {
     /// The servers that have buckets, in the order of their addresses. Buckets without a reachable server are left out.
-    #[must_use]
     pub fn buckets_by_server(&self) -> Vec<ServerBuckets> {
         let mut servers: BTreeMap<Arc<str>, Vec<u16>> = BTreeMap::new();
         for bucket in self.all_buckets() {

@@ -43,7 +43,6 @@ impl Store {
 
     /// An upper bound of the time that has passed since the server of a bucket sent a message, `sent_at_ms` on its clock;
     /// `None` if its clock is not known yet.
-    #[must_use]
     pub fn passed_since(&self, bucket: u16, sent_at_ms: u64) -> Option<Duration> {
         let server = self.inner.link.server_of(self.keys(bucket).prefix())?;
         let now_ms = server.clock.after(Duration::ZERO)?;

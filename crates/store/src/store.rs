@@ -51,7 +51,6 @@ impl Store {
 
     /// The same store with a fixed clock, for tests of the scripts: calls are executed as at `now_ms`. Connections are
     /// shared.
-    #[must_use]
     pub fn at(&self, now_ms: u64) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
@@ -60,7 +59,6 @@ impl Store {
     }
 
     /// The number of buckets of the deployment.
-    #[must_use]
     pub fn buckets(&self) -> u32 {
         self.inner.config.buckets
     }
@@ -76,7 +74,6 @@ impl Store {
     }
 
     /// The bucket of a lane.
-    #[must_use]
     pub fn bucket_of<'a>(&self, lane: impl Into<Lane<'a>>) -> u16 {
         let Lane { queue, number } = lane.into();
         placement::bucket_of(queue, number, self.buckets())
@@ -84,21 +81,18 @@ impl Store {
 
     /// The address of the server that has a bucket; `None` if no reachable server does. On a cluster it changes when
     /// slots move or a replica is promoted.
-    #[must_use]
     pub fn server_of(&self, bucket: u16) -> Option<Arc<str>> {
         // The prefix contains the hash tag.
         self.server_of_key(self.keys(bucket).prefix())
     }
 
     /// The address of the server that has this key of the deployment, if known.
-    #[must_use]
     pub fn server_of_key(&self, key: &str) -> Option<Arc<str>> {
         let server = self.inner.link.server_of(key)?;
         Some(Arc::clone(&server.address))
     }
 
     /// The buckets on the same server as this one, itself among them.
-    #[must_use]
     pub fn buckets_beside(&self, bucket: u16) -> Vec<u16> {
         let server = self.server_of(bucket);
         self.all_buckets()
@@ -107,7 +101,6 @@ impl Store {
     }
 
     /// The lane of a queue, among its first `lanes`, that is in this bucket, if any.
-    #[must_use]
     pub fn lane_in(&self, bucket: u16, queue: &QueueKey, lanes: u16) -> Option<u16> {
         placement::lane_in(bucket, queue, lanes, self.buckets())
     }

@@ -113,7 +113,6 @@ pub struct Messages<T>(mpsc::Receiver<T>);
 
 impl Store {
     /// Subscribes to the doorbells of this process and to the ends of jobs, in all buckets.
-    #[must_use]
     pub fn doorbells(&self) -> Messages<Doorbell> {
         let waiter = self.inner.waiter.as_str();
         let channels = self.inner.buckets.all();
@@ -138,7 +137,6 @@ impl Store {
     }
 
     /// Subscribes to the alarms of all buckets.
-    #[must_use]
     pub fn alarms(&self) -> Messages<Alarm> {
         let channels = self.inner.buckets.all().map(BucketKeys::alarm);
         self.subscribe(

@@ -62,7 +62,6 @@ impl Tokens {
 
     /// Groups tokens by the address of the server that stores them; `None` = no reachable server does. With a lookup
     /// for each group, a server that does not reply delays the lookups of its own tokens only.
-    #[must_use]
     pub fn by_server(
         &self,
         tokens: Vec<Arc<LimitHolder>>,
@@ -150,7 +149,6 @@ async fn missing_of(
 
 impl Store {
     /// The access tokens stored in this deployment.
-    #[must_use]
     pub fn tokens(&self) -> Tokens {
         let store = self.clone();
         Tokens { store }

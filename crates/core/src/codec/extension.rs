@@ -69,7 +69,6 @@ impl RecordExtension {
 
 impl RetryDelays {
     /// The delays as they are stored, and as scripts take them.
-    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match &self.steps {

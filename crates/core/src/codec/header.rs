@@ -39,7 +39,6 @@ impl RecordFlags {
     pub const MARK: Self = Self(4);
 
     /// Whether all of `flags` are set.
-    #[must_use]
     pub const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
@@ -93,13 +92,11 @@ pub struct RecordHeader {
 
 impl RecordHeader {
     /// The id of the job with this number.
-    #[must_use]
     pub const fn id(&self, bucket: u16, number: u64) -> JobId {
         JobId::new(self.created_at_ms, bucket, number, self.nonce)
     }
 
     /// Encodes the header. Instants are truncated to 48 bits.
-    #[must_use]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[0] = LAYOUT_VERSION;

@@ -25,7 +25,6 @@ pub struct NewRecord {
 
 /// Encodes a new job. A payload with more than `inline_limit_bytes` bytes, seal included, gets the flag
 /// [`RecordFlags::BODY_OUTSIDE`]. From `compress_from_bytes` bytes on it is compressed if that makes it smaller.
-#[must_use]
 pub fn encode_new_job(
     job: &NewJob,
     nonce: u16,
@@ -115,7 +114,6 @@ impl RecordParts {
     }
 
     /// The hash of the job's key, if it has one and the extension is not damaged.
-    #[must_use]
     pub fn key_hash(&self) -> Option<KeyHash> {
         let (extension, _) = RecordExtension::decode(&self.extension).ok()?;
         extension.key_hash.map(KeyHash)

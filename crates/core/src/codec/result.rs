@@ -12,7 +12,6 @@ use crate::Attributes;
 
 /// Encodes the result of the job with this nonce. It is compressed if it has at least `compress_from_bytes` bytes and
 /// gets smaller.
-#[must_use]
 pub fn encode_result(
     attributes: &Attributes,
     body: &[u8],

@@ -111,7 +111,6 @@ pub enum KeyType {
 
 impl KeyType {
     /// The name of the type as `TYPE` returns it.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -124,7 +123,6 @@ impl KeyType {
 
 impl BucketKey {
     /// Parses the name of a key without the prefix of its bucket; `None` if no bucket has such a key.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let key = match name.split_once(':') {
             None => match name {
@@ -168,7 +166,6 @@ impl BucketKey {
     }
 
     /// The Redis type of this key.
-    #[must_use]
     pub fn key_type(&self) -> KeyType {
         self.parts().2
     }

@@ -59,7 +59,6 @@ impl Default for Policy {
 
 impl Policy {
     /// Whether deliveries are paused at this instant.
-    #[must_use]
     pub fn is_paused_at(&self, now: Timestamp) -> bool {
         self.paused && self.paused_until.is_none_or(|until| now < until)
     }

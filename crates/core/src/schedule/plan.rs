@@ -17,7 +17,6 @@ pub struct TickPlan {
 
 impl TickPlan {
     /// The plan at `now_ms` if `due_ms`, which is not later, is the first tick without a published job.
-    #[must_use]
     pub fn new(rule: &ScheduleRule, catch_up: CatchUpRule, due_ms: u64, now_ms: u64) -> Self {
         let window_ms = catch_up.window_ms.unwrap_or(u64::MAX);
         let window_ms = match catch_up.which {

@@ -239,7 +239,6 @@ pub struct ScheduleRule {
 
 impl ScheduleRule {
     /// The first tick after this time, in ms since 1970; `None` if there is none.
-    #[must_use]
     pub fn next_after(&self, after_ms: u64) -> Option<u64> {
         let before_start_ms = self.anchor_ms().saturating_sub(1);
         let after_ms = after_ms.max(before_start_ms);
@@ -250,7 +249,6 @@ impl ScheduleRule {
     }
 
     /// The last tick at or before this time, in ms since 1970; `None` if there is none.
-    #[must_use]
     pub fn last_until(&self, until_ms: u64) -> Option<u64> {
         let until_ms = self
             .ends_at_ms

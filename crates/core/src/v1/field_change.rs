@@ -16,13 +16,11 @@ pub enum FieldChange<T> {
 
 impl<T> FieldChange<T> {
     /// Whether the field stays as it is.
-    #[must_use]
     pub const fn is_kept(&self) -> bool {
         matches!(self, Self::Keep)
     }
 
     /// The new value, if there is one.
-    #[must_use]
     pub const fn value(&self) -> Option<&T> {
         match self {
             Self::Set(value) => Some(value),
@@ -31,7 +29,6 @@ impl<T> FieldChange<T> {
     }
 
     /// The change with another value.
-    #[must_use]
     pub fn map<U>(&self, value: impl FnOnce(&T) -> U) -> FieldChange<U> {
         match self {
             Self::Keep => FieldChange::Keep,

@@ -17,7 +17,6 @@ pub enum Precondition<T> {
 
 impl<T: PartialEq> Precondition<T> {
     /// Whether a thing with this version, or none, is as required.
-    #[must_use]
     pub fn holds(&self, version: Option<&T>) -> bool {
         match self {
             Self::None => true,

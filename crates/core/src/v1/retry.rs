@@ -70,7 +70,6 @@ pub(crate) fn retry_of_job<'de, D: Deserializer<'de>>(
 
 impl RetryChange {
     /// Whether it says anything about delays.
-    #[must_use]
     pub fn has_delays(&self) -> bool {
         self.steps().is_some()
     }

@@ -31,7 +31,6 @@ pub struct NamespaceShare<'a> {
 
 impl NamespaceShares {
     /// Each namespace has this number of permits: at least 1.
-    #[must_use]
     pub fn new(permits: usize) -> Self {
         Self {
             permits: permits.max(1),
@@ -40,7 +39,6 @@ impl NamespaceShares {
     }
 
     /// The permits of a namespace of a pool. Requests for all namespaces have permits of their own.
-    #[must_use]
     pub fn share(&self, pool: &Arc<str>, namespace: NamespaceGrant) -> NamespaceShare<'_> {
         let namespace = (Arc::clone(pool), namespace);
         let mut in_use = self.in_use.lock();

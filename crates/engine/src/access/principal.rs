@@ -61,7 +61,6 @@ impl Engine {
 
     /// An operator, whom the admin port has authenticated: all uses of all namespaces of the pool. The empty name means
     /// the default pool; `None` if the pool is not configured.
-    #[must_use]
     pub fn operator(&self, pool: &str) -> Option<Principal> {
         let pool = self.pool_or_default(pool)?;
         Some(Principal {

@@ -60,7 +60,6 @@ pub struct StoredJob {
 
 impl JobsToPublish {
     /// One job with a key or without.
-    #[must_use]
     pub fn one(job: PublishJob, durability: DurabilityTarget) -> Self {
         Self {
             jobs: vec![job],
@@ -71,7 +70,6 @@ impl JobsToPublish {
     }
 
     /// Jobs without keys, all of which are stored or none.
-    #[must_use]
     pub fn all(jobs: Vec<NewJob>, durability: DurabilityTarget) -> Self {
         Self {
             jobs: jobs.into_iter().map(PublishJob::from).collect(),

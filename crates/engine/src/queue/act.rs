@@ -72,7 +72,6 @@ pub struct ActPage {
 
 impl ActPage {
     /// A page of an action that has done nothing yet.
-    #[must_use]
     pub const fn beginning_at(cursor: ActCursor) -> Self {
         Self {
             matched: 0,

@@ -30,7 +30,6 @@ pub struct ChangeAttempts {
 
 impl ChangeAttempts {
     /// The attempts of a change under this condition.
-    #[must_use]
     pub fn new(condition: Precondition<TableRevision>) -> Self {
         let delays = ExponentialBuilder::new()
             .with_min_delay(FIRST_DELAY)

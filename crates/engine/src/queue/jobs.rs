@@ -16,7 +16,6 @@ use crate::queue::lanes::running_share_of;
 
 impl Pool {
     /// The policy of a queue, as this process knows it.
-    #[must_use]
     pub fn policy(&self, queue: &QueueKey) -> Policy {
         self.target
             .as_deref()
@@ -27,14 +26,12 @@ impl Pool {
 
     /// After how many failures a job that counts them is dead: its own number, or the number of the policy of its
     /// queue.
-    #[must_use]
     pub fn max_attempts(&self, queue: &QueueKey, job: &Job) -> u16 {
         let own = job.extension.as_ref().and_then(|own| own.max_attempts);
         own.unwrap_or_else(|| self.policy(queue).retry.max_attempts)
     }
 
     /// How many attempts a job has left.
-    #[must_use]
     pub fn attempts_left(&self, queue: &QueueKey, job: &Job) -> u16 {
         match job.failures {
             None => job.tries_left,
@@ -45,14 +42,12 @@ impl Pool {
     }
 
     /// Whether no jobs of a queue are delivered now.
-    #[must_use]
     pub fn is_paused(&self, queue: &QueueKey) -> bool {
         self.with_target()
             .all(|pool| pool.policies.is_paused(queue))
     }
 
     /// The number of jobs that may be leased at a time in the lane of a job; `None` = not limited.
-    #[must_use]
     pub fn max_running_in_lane_of(&self, queue: &QueueKey, job: JobId) -> Option<u64> {
         let all = self.policy(queue).max_running?;
         let lanes = self.lanes.used(queue);

@@ -33,7 +33,6 @@ pub struct QueueFigures {
 
 impl PoolOverview {
     /// All queues together.
-    #[must_use]
     pub fn total(&self) -> QueueFigures {
         let mut total = QueueFigures::default();
         self.queues.values().for_each(|queue| total.add(*queue));
@@ -54,7 +53,6 @@ pub struct PoolSizes(Vec<Arc<QueueSizes>>);
 
 impl PoolSizes {
     /// The figures of the pool and of these queues. It costs little besides a look at each name: there may be 100,000.
-    #[must_use]
     pub fn overview_of(&self, wanted: impl Fn(&QueueKey) -> bool) -> PoolOverview {
         let mut overview = PoolOverview::default();
         for sizes in &self.0 {
@@ -81,7 +79,6 @@ impl PoolSizes {
     }
 
     /// The namespaces that have queues.
-    #[must_use]
     pub fn namespaces(&self) -> BTreeSet<Namespace> {
         let queues = self.0.iter().flat_map(|it| &it.queues);
         let known: BTreeSet<&Namespace> = queues.map(|it| &it.queue.namespace).collect();
@@ -104,13 +101,11 @@ impl Pool {
     }
 
     /// How many jobs went through this process since it started.
-    #[must_use]
     pub fn job_traffic(&self) -> JobTraffic {
         self.metrics.traffic()
     }
 
     /// The same of one queue; `None` if it has no metrics of its own, or had no job here.
-    #[must_use]
     pub fn queue_traffic(&self, queue: &QueueKey) -> Option<JobTraffic> {
         self.metrics.traffic_of(queue)
     }

@@ -83,7 +83,6 @@ impl SecretHash {
 
 impl ApiKey {
     /// Whether the key has expired at this time, in ms since 1970.
-    #[must_use]
     pub fn is_expired(&self, now_ms: u64) -> bool {
         self.expires_at_ms.is_some_and(|end_ms| end_ms <= now_ms)
     }

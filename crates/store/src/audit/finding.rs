@@ -200,7 +200,6 @@ pub enum Inconsistency {
 
 impl Inconsistency {
     /// The name of the finding in JSON, in text, and in `docs/audit.md`.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::UnknownKey { .. } => "unknown_key",

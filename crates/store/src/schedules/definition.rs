@@ -19,7 +19,6 @@ pub const SCHEDULE_ATTRIBUTE: &str = "tidegate-schedule";
 const TICK_ATTRIBUTE: &str = "tidegate-tick-ms";
 
 /// The key of the jobs of a schedule, unless they may overlap.
-#[must_use]
 pub fn schedule_job_key(schedule: &NamespacedName) -> String {
     format!("schedule:{}", schedule.name)
 }
@@ -110,7 +109,6 @@ pub struct ScheduledJob {
 
 impl ScheduledJob {
     /// The content and options of a job of the native API. A due time, a key and a waiting client are not part of it.
-    #[must_use]
     pub fn new(job: &NewJob) -> Self {
         let options = job.native.as_deref().cloned().unwrap_or_default().extension;
         let (retry_ms, retry_growing) = match options.retry.as_ref().map(|retry| &retry.steps) {
@@ -196,7 +194,6 @@ pub struct ScheduleDefinition {
 
 impl ScheduleDefinition {
     /// A definition.
-    #[must_use]
     pub fn new(
         queue: &QueueKey,
         times: ScheduleTimes,
@@ -217,7 +214,6 @@ impl ScheduleDefinition {
     }
 
     /// Which missed ticks are published.
-    #[must_use]
     pub fn catch_up(&self) -> CatchUpRule {
         CatchUpRule {
             which: self.catch_up,

@@ -46,7 +46,6 @@ impl TableValue for ScheduleDefinition {
 
 impl Row<ScheduleDefinition> {
     /// The queue; `None` if the definition is damaged.
-    #[must_use]
     pub fn queue(&self, namespace: &Namespace) -> Option<QueueKey> {
         let definition = self.value.as_ref().ok()?;
         Some(QueueKey {
@@ -253,7 +252,6 @@ impl Schedules {
 
 impl Store {
     /// The schedules of this deployment.
-    #[must_use]
     pub fn schedules(&self) -> Schedules {
         let table = Table::new(self);
         Schedules { table }

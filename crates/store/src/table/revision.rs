@@ -17,7 +17,6 @@ pub struct TableRevision {
 
 impl TableRevision {
     /// Whether nothing is stored.
-    #[must_use]
     pub const fn is_none(self) -> bool {
         self.number == 0
     }

@@ -48,13 +48,11 @@ impl From<NewJob> for PublishJob {
 
 impl PublishJob {
     /// Whether it has a key or an idempotency key.
-    #[must_use]
     pub fn is_keyed(&self) -> bool {
         self.idempotency.is_some() || self.key().is_some()
     }
 
     /// The hash of its key, if it has one.
-    #[must_use]
     pub fn key(&self) -> Option<KeyHash> {
         let native = self.job.native.as_ref()?;
         native.extension.key_hash.map(KeyHash)
@@ -108,7 +106,6 @@ impl PublishOutcome {
     }
 
     /// Whether nothing was stored, and nothing was stored before.
-    #[must_use]
     pub const fn is_refusal(self) -> bool {
         matches!(
             self,

@@ -29,7 +29,6 @@ pub struct Claim {
 
 impl Claim {
     /// Up to `count` jobs under leases of `lease_ms`.
-    #[must_use]
     pub const fn new(count: u16, lease_ms: u64) -> Self {
         Self {
             count,
@@ -52,7 +51,6 @@ pub enum LeaseLength {
 
 impl LeaseLength {
     /// The length of the lease of this job, in ms.
-    #[must_use]
     pub fn of(self, job: &Job) -> u64 {
         let own = job.extension.as_ref().and_then(|options| options.lease_ms);
         match (self, own) {

@@ -22,7 +22,6 @@ pub struct DueTimes {
 
 impl DueTimes {
     /// Until the job at this position is due.
-    #[must_use]
     pub fn of(self, position: u64) -> Duration {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         self.first

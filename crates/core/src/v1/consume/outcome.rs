@@ -22,7 +22,6 @@ impl SettleCall {
     pub const ALL: [Self; 4] = [Self::Ack, Self::Fail, Self::Touch, Self::Release];
 
     /// Its name, the last part of its path.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ack => "ack",
@@ -33,7 +32,6 @@ impl SettleCall {
     }
 
     /// Whether a lease may have this outcome.
-    #[must_use]
     pub fn can_end_in(self, outcome: &Outcome) -> bool {
         self.outcomes().contains(&outcome.name())
     }
@@ -98,7 +96,6 @@ impl Outcome {
     };
 
     /// Its name in JSON.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Done { .. } => "done",

@@ -46,7 +46,6 @@ pub struct ReserveBody {
 
 impl ReserveBody {
     /// In which order the queues are looked into.
-    #[must_use]
     pub fn queue_order(&self) -> QueueOrder {
         let has_weight = self.queues.iter().any(|queue| queue.weight.is_some());
         let implied = if has_weight {

@@ -45,7 +45,6 @@ pub fn merge_option_headers<'a>(
 }
 
 /// Whether this header, in lower case, has an option of a publish.
-#[must_use]
 pub fn is_option_header(header: &str) -> bool {
     option_name(header).is_some()
 }

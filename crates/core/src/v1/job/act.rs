@@ -83,7 +83,6 @@ pub struct ActBody {
 
 impl ActBody {
     /// An action on all jobs in its states.
-    #[must_use]
     pub fn new(act: ActName) -> Self {
         Self {
             act,
@@ -98,13 +97,11 @@ impl ActBody {
     }
 
     /// The states of the jobs that it is for.
-    #[must_use]
     pub fn states(&self) -> &[JobState] {
         self.filter.states(self.act.states())
     }
 
     /// With `respawn`: the time between two jobs that become due.
-    #[must_use]
     pub fn space(&self) -> Duration {
         let rate = self.rate_per_second;
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs(1) / rate.get())

@@ -60,7 +60,6 @@ pub enum CancelAnswer {
 
 impl CancelAnswer {
     /// The HTTP status.
-    #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
             Self::CancelRequested { .. } => 202,

@@ -30,7 +30,6 @@ pub struct JobChange {
 
 impl JobChange {
     /// When the job is due, if that changes.
-    #[must_use]
     pub fn due(&self) -> Option<DueTime> {
         let after = self.delay.map(DueTime::After);
         after.or_else(|| self.run_at.map(DueTime::At))

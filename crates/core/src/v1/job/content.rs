@@ -10,7 +10,6 @@ use crate::{Attributes, CONTENT_TYPE_ATTRIBUTE, Job, KEY_ATTRIBUTE};
 const JSON_TYPE: &str = "j";
 
 /// The attributes that are stored for a job. The content type of bytes is left out.
-#[must_use]
 pub fn stored_attributes(
     attributes: JobAttributes,
     content_type: &ContentType,
@@ -32,13 +31,11 @@ pub fn stored_attributes(
 
 impl Job {
     /// The key.
-    #[must_use]
     pub fn key(&self) -> Option<JobKey> {
         self.attribute(KEY_ATTRIBUTE)?.parse().ok()
     }
 
     /// The content type of the payload; bytes if the job was published on another wire.
-    #[must_use]
     pub fn content_type(&self) -> ContentType {
         let Some(text) = self.attribute(CONTENT_TYPE_ATTRIBUTE) else {
             return ContentType::BYTES;
@@ -50,7 +47,6 @@ impl Job {
     }
 
     /// The attributes that clients have given to the job.
-    #[must_use]
     pub fn client_attributes(&self) -> JobAttributes {
         let attributes = self.attributes.iter();
         let given = attributes.filter(|(name, _)| !name.starts_with(':'));
@@ -58,7 +54,6 @@ impl Job {
     }
 
     /// The payload with its content type.
-    #[must_use]
     pub fn payload(&self) -> JobPayload {
         JobPayload {
             bytes: self.body.to_vec(),

@@ -12,7 +12,6 @@ pub struct ErrorDigest(u128);
 
 impl ErrorDigest {
     /// The digest of the last error of a job.
-    #[must_use]
     pub fn of(error: Option<&str>) -> Self {
         let digest = Sha256::new()
             .chain_update([u8::from(error.is_some())])

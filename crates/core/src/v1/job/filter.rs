@@ -40,7 +40,6 @@ pub struct JobFilter {
 
 impl JobFilter {
     /// The states of the jobs: `all` unless the filter names one.
-    #[must_use]
     pub fn states<'a>(&'a self, all: &'a [JobState]) -> &'a [JobState] {
         self.state.as_ref().map_or(all, std::slice::from_ref)
     }

@@ -159,26 +159,22 @@ impl ProblemCode {
     }
 
     /// Its text, as in `code` of a problem document.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.info().name
     }
 
     /// The HTTP status.
-    #[must_use]
     pub const fn status(self) -> u16 {
         self.info().status
     }
 
     /// The code with this text, if there is one.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|info| info.name == name);
         found.map(|info| info.code)
     }
 
     /// Whether the answer has the header `Retry-After`: the same request may succeed soon.
-    #[must_use]
     pub const fn has_retry_after(self) -> bool {
         matches!(self.status(), 429 | 503)
     }

@@ -38,7 +38,6 @@ impl Problem {
     pub const CONTENT_TYPE: &'static str = "application/problem+json";
 
     /// A problem with the status, title and `applied` of its code, and no field or job.
-    #[must_use]
     pub fn new(
         code: ProblemCode,
         detail: impl Into<String>,
@@ -59,7 +58,6 @@ impl Problem {
     }
 
     /// The problem of an invalid request.
-    #[must_use]
     pub fn of_invalid(invalid: InvalidRequest, request_id: impl Into<String>) -> Self {
         let problem = Self::new(invalid.code, invalid.detail, request_id);
         Self {

@@ -19,7 +19,6 @@ pub struct InvalidValue {
 
 impl InvalidValue {
     /// A value that is invalid for the reason that the sentence gives.
-    #[must_use]
     pub fn new(detail: impl Into<String>) -> Self {
         Self {
             code: ProblemCode::InvalidParameter,
@@ -48,7 +47,6 @@ pub struct InvalidRequest {
 
 impl InvalidRequest {
     /// A request that is invalid for the reason that the sentence gives.
-    #[must_use]
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         Self {
             code,
@@ -58,13 +56,11 @@ impl InvalidRequest {
     }
 
     /// An invalid value of a field.
-    #[must_use]
     pub fn of_field(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(ProblemCode::InvalidParameter, detail).at(field)
     }
 
     /// Two fields that exclude each other.
-    #[must_use]
     pub fn of_both(field: &str, other: &str) -> Self {
         Self::of_field(
             field,
@@ -94,7 +90,6 @@ impl InvalidRequest {
     }
 
     /// Finds the code in the text of a serde error; `otherwise` if the text does not begin with one.
-    #[must_use]
     pub fn from_serde(text: &str, otherwise: ProblemCode) -> Self {
         let known = text.split_once(": ").and_then(|(code, detail)| {
             let code = ProblemCode::from_name(code)?;

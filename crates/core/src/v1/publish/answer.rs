@@ -25,7 +25,6 @@ pub enum PublishResult {
 
 impl PublishResult {
     /// The HTTP status of a single publish with this outcome.
-    #[must_use]
     pub const fn status(self) -> u16 {
         match self {
             Self::Created => 201,

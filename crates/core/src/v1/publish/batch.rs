@@ -58,7 +58,6 @@ impl BatchItem {
     ];
 
     /// A job with a payload, attributes and options. It is not waited for.
-    #[must_use]
     pub fn new(payload: JobPayload, attributes: JobAttributes, options: JobOptions) -> Self {
         Self {
             content: JobContent::new(payload, attributes),

@@ -29,7 +29,6 @@ pub struct JobContent {
 
 impl JobContent {
     /// A payload and attributes.
-    #[must_use]
     pub fn new(payload: JobPayload, attributes: JobAttributes) -> Self {
         let content_type = payload.content_type.clone();
         let (payload, payload_base64) = payload.into_fields();

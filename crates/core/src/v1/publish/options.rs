@@ -80,7 +80,6 @@ pub struct JobOptions {
 
 impl JobOptions {
     /// When the job is due.
-    #[must_use]
     pub fn due(&self) -> DueTime {
         match self.run_at {
             Some(instant) => DueTime::At(instant),
@@ -89,7 +88,6 @@ impl JobOptions {
     }
 
     /// After how many failed attempts the job is dead, if the options say so.
-    #[must_use]
     pub fn attempts(&self) -> Option<MaxAttempts> {
         let of_policy = || self.retry.as_ref()?.max_attempts.value().copied();
         self.max_attempts.or_else(of_policy)

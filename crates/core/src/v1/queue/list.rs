@@ -26,7 +26,6 @@ pub struct ListQuery {
 
 impl ListQuery {
     /// Whether it has a parameter with this name. A list with a filter has others as well.
-    #[must_use]
     pub fn has_parameter(name: &str) -> bool {
         matches!(name, "cursor" | "limit")
     }

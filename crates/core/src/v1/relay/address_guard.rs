@@ -28,7 +28,6 @@ impl AddressGuard {
     }
 
     /// Whether a request may go to this address.
-    #[must_use]
     pub fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.allowed

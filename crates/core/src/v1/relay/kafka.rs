@@ -68,7 +68,6 @@ impl KafkaConfig {
     pub(super) const CREDENTIAL_FIELDS: &'static str = "user and password";
 
     /// The attribute that gives messages their key, if any.
-    #[must_use]
     pub fn key_attribute(&self) -> Option<&str> {
         self.key.strip_prefix(ATTRIBUTE_KEY)
     }

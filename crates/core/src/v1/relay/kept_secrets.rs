@@ -26,7 +26,6 @@ impl RelayConfig {
     }
 
     /// The names of the secrets that are set, such as `sink.password`.
-    #[must_use]
     pub fn secret_names(&self) -> Vec<String> {
         let mut config = self.clone();
         let (source, sink) = (config.source.secrets_mut(), config.sink.secrets_mut());

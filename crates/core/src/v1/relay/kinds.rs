@@ -5,7 +5,6 @@ macro_rules! relay_end {
     ($end:ident, $description:literal, $($kind:literal $variant:ident $config:ident,)*) => {
         impl $end {
             /// The kind, as in the field `kind`.
-            #[must_use]
             pub const fn kind(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $kind,)*
@@ -13,7 +12,6 @@ macro_rules! relay_end {
             }
 
             /// The URL of the server; empty if the kind has none, or it is not set.
-            #[must_use]
             pub fn url(&self) -> &str {
                 match self {
                     $(Self::$variant(config) => config.url(),)*

@@ -34,7 +34,6 @@ pub use text_list::TextList;
 pub use view::{DeleteRelayResult, DeletedRelay, RelayDetails, RelayListPage};
 
 /// The name under which a relay is listed as a worker.
-#[must_use]
 pub fn worker_name(relay: &str) -> String {
     format!("relay:{relay}")
 }

@@ -15,19 +15,16 @@ pub struct SecretText(Option<String>);
 
 impl SecretText {
     /// The secret; `""` if there is none.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
 
     /// Whether there is no secret.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.as_str().is_empty()
     }
 
     /// Whether the field is absent: not even `""`.
-    #[must_use]
     pub const fn is_absent(&self) -> bool {
         self.0.is_none()
     }

@@ -56,7 +56,6 @@ impl RelaySinkConfig {
     }
 
     /// How long one call to the sink may take.
-    #[must_use]
     pub const fn time_limit(&self) -> DurationMs {
         match self {
             Self::Webhook(config) => config.time_limit,

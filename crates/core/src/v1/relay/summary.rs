@@ -12,7 +12,6 @@ fn host(url: &str) -> &str {
 
 impl RelaySourceConfig {
     /// Its kind, host and queue. It has no secret: of a URL only the host.
-    #[must_use]
     pub fn summary(&self) -> String {
         match self {
             Self::Queue(queue) => format!("queue {}", queue.queue),
@@ -34,7 +33,6 @@ impl RelaySourceConfig {
 
 impl RelaySinkConfig {
     /// Its kind, host, and where the jobs go there. It has no secret: of a URL only the host.
-    #[must_use]
     pub fn summary(&self) -> String {
         match self {
             Self::Webhook(webhook) => format!("webhook {}", host(&webhook.url)),

@@ -33,13 +33,11 @@ impl From<TextListInput> for TextList {
 
 impl TextList {
     /// Whether there is none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The texts.
-    #[must_use]
     pub fn texts(&self) -> Vec<&str> {
         self.0.iter().map(String::as_str).collect()
     }

@@ -142,7 +142,6 @@ pub struct Schedule {
 
 impl Schedule {
     /// A schedule of this job without times: set `cron` or `every`. Everything else has its default.
-    #[must_use]
     pub const fn new(queue: QueueName, job: ScheduleJob) -> Self {
         Self {
             queue,

@@ -29,7 +29,6 @@ impl JobAttributes {
     pub const HEADER_PREFIX: &'static str = "job-attr-";
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

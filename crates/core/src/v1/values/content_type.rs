@@ -23,13 +23,11 @@ impl ContentType {
     pub const BYTES: Self = Self(Cow::Borrowed("application/octet-stream"));
 
     /// The text, as it was given.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Whether payloads of this type are JSON: `application/json`, or a subtype that ends in `+json`.
-    #[must_use]
     pub fn is_json(&self) -> bool {
         let essence = self.essence();
         let ends_with = |end: &str| {
@@ -40,7 +38,6 @@ impl ContentType {
     }
 
     /// Whether it is the default of `curl -d` and of browsers.
-    #[must_use]
     pub fn is_form(&self) -> bool {
         let form = "application/x-www-form-urlencoded";
         self.essence().eq_ignore_ascii_case(form)

@@ -26,7 +26,6 @@ impl DurationMs {
     pub const MAX: Self = Self(TIME_MS_MAX);
 
     /// A duration of so many milliseconds; the longest one if there are more than [`TIME_MS_MAX`].
-    #[must_use]
     pub const fn saturating(ms: u64) -> Self {
         if ms > TIME_MS_MAX {
             return Self::MAX;
@@ -35,7 +34,6 @@ impl DurationMs {
     }
 
     /// Milliseconds.
-    #[must_use]
     pub const fn as_ms(self) -> u64 {
         self.0
     }

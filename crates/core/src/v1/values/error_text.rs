@@ -18,7 +18,6 @@ pub struct ErrorText(String);
 
 impl ErrorText {
     /// The text, at most [`ERROR_BYTES_MAX`] bytes.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -13,14 +13,12 @@ const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 const LINE_BYTES: usize = 4;
 
 /// The value of a header with this text: its UTF-8, with `%XX` for white space, `"`, `%`, and all that is not ASCII.
-#[must_use]
 pub fn header_text(text: &str) -> Cow<'_, str> {
     utf8_percent_encode(text, ENCODED).into()
 }
 
 impl JobAttributes {
     /// The bytes that attributes take as headers.
-    #[must_use]
     pub fn header_bytes<'a>(
         attributes: impl IntoIterator<Item = (&'a String, &'a String)>,
     ) -> usize {

@@ -15,7 +15,6 @@ pub struct JsonText(Box<RawValue>);
 
 impl JsonText {
     /// The JSON, without spaces around it.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }

@@ -23,7 +23,6 @@ macro_rules! number_type {
             pub const MAX: Self = Self($most);
 
             /// The number.
-            #[must_use]
             pub const fn get(self) -> $inner {
                 self.0
             }

@@ -162,7 +162,6 @@ macro_rules! text_type {
             const RULE: TextRule = $rule;
 
             /// The text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -313,7 +312,6 @@ text_type! {
 
 impl AttributeText {
     /// Its name and its value.
-    #[must_use]
     pub fn parts(&self) -> (&str, &str) {
         self.0.split_once('=').unwrap_or((&self.0, ""))
     }

@@ -30,7 +30,6 @@ impl Timestamp {
     pub const MAX: Self = Self(TIME_MS_MAX);
 
     /// The instant so many milliseconds after the beginning of 1970; [`Self::MAX`] if that is later.
-    #[must_use]
     pub const fn saturating(ms: u64) -> Self {
         if ms > TIME_MS_MAX {
             return Self::MAX;
@@ -39,7 +38,6 @@ impl Timestamp {
     }
 
     /// Milliseconds since the beginning of 1970.
-    #[must_use]
     pub const fn as_ms(self) -> u64 {
         self.0
     }

@@ -77,7 +77,6 @@ impl Delivery {
     }
 
     /// The clock of Redis when the last jobs were reserved, in ms since the Unix epoch.
-    #[must_use]
     pub fn now_ms(&self) -> u64 {
         let parts = self.parts.iter();
         parts
