@@ -2,12 +2,11 @@
 
 mod durability;
 mod scenarios;
-mod table;
 mod versus;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use serde_json::{Value, json};
 use tidegate_local_deployment::start::{API, PUMP, start_api, start_pumps};
@@ -22,9 +21,6 @@ use versus::VersusOptions;
 
 const LOADGEN: &str = "tidegate-loadgen";
 const PUMPS: u8 = 2;
-/// The folder of charts that are kept.
-const CURVES: &str = "docs/benchmarks";
-const RATIOS: &str = "ratios.svg";
 
 /// The flags of `bench`.
 #[derive(Debug, clap::Args)]
@@ -40,13 +36,6 @@ pub(crate) struct BenchOptions {
     durability: BenchDurability,
     #[command(flatten)]
     versus: VersusOptions,
-    /// Draw the curves, or with --vs the ratios, as SVG files into docs/benchmarks.
-    #[arg(long)]
-    plots: bool,
-    /// Measure nothing, and draw the ratios of this file into docs/benchmarks/ratios.svg. It has the format of
-    /// tidegate-loadgen --vs --json; its name is the name of the other server
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenarios", "vs", "plots", "quick"])]
-    ratios: Option<PathBuf>,
     /// Flags for the scenario, after `--`; see `tidegate-loadgen SCENARIO --help`.
     #[arg(last = true, value_name = "FLAGS")]
     further: Vec<String>,
@@ -57,10 +46,7 @@ pub(crate) fn run(workspace: &Workspace, options: &BenchOptions) -> ExitCode {
         .map_err(|error| {
             CommandError::Failed(format!("failed to install signal handlers: {error}"))
         })
-        .and_then(|signals| match &options.ratios {
-            Some(file) => draw_kept(workspace, file, &signals).map(|()| true),
-            None => measure(workspace, options, &signals),
-        });
+        .and_then(|signals| measure(workspace, options, &signals));
     match measured {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -86,7 +72,7 @@ fn measure(
     start::build(workspace, &[API, PUMP, LOADGEN], true, signals)?;
     let is_wanted =
         |scenario: &&BenchScenario| wanted.is_empty() || wanted.contains(&scenario.name);
-    let (mut reports, mut files) = (Vec::new(), Vec::new());
+    let mut reports = Vec::new();
     for scenario in SCENARIOS.iter().filter(is_wanted) {
         let file = folder.join(format!("{}.json", scenario.name));
         let stack = BenchStack::start(
@@ -117,17 +103,9 @@ fn measure(
         stack.measure(versus.as_ref(), scenario, options, &file, signals)?;
         let outcome = read(&file)?;
         reports.extend(outcome["reports"].as_array().cloned().unwrap_or_default());
-        let sides = options.versus.sides(scenario);
-        print!("{}", table::comparisons(scenario.name, sides, &outcome));
-        files.push(file);
-    }
-    match options.versus.name() {
-        Some(_) => print!("{}", table::problems(&reports)),
-        None => print!("{}", table::table(&reports)),
     }
     let written = write(&folder, &binary, &reports)?;
     println!("\nall reports: {}", workspace.display(&written));
-    draw(workspace, options, &files, signals)?;
     let counts = |report: &Value| report["problems"].as_array().is_some_and(Vec::is_empty);
     Ok(reports.iter().all(counts))
 }
@@ -230,8 +208,7 @@ impl BenchStack {
             .arg(file)
             .arg(scenario.command)
             .args(scenario.flags(options.quick))
-            .args(&options.further)
-            .stdout(Stdio::null());
+            .args(&options.further);
         let child = command
             .spawn()
             .map_err(|error| format!("failed to run {LOADGEN}: {error}"))?;
@@ -290,63 +267,4 @@ fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<Path
     let text = format!("{all:#}\n");
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)
-}
-
-/// Draws the ratios of results that were kept.
-fn draw_kept(
-    workspace: &Workspace,
-    file: &Path,
-    signals: &StopRequests,
-) -> Result<(), CommandError> {
-    start::build(workspace, &[LOADGEN], true, signals)?;
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let svg = workspace.root().join(CURVES).join(RATIOS);
-    let mut command = loadgen(workspace);
-    plot_ratios(&mut command, &name, &[file.to_owned()], &svg);
-    run_drawing(command, signals)
-}
-
-fn loadgen(workspace: &Workspace) -> Command {
-    Command::new(workspace.target().join("release").join(LOADGEN))
-}
-
-fn plot_ratios(command: &mut Command, other: &str, files: &[PathBuf], svg: &Path) {
-    let title = format!("Tidegate / {other}");
-    command.args(["plot-ratios", "--title", &title]).args(files);
-    command.arg("--svg").arg(svg);
-}
-
-fn run_drawing(mut command: Command, signals: &StopRequests) -> Result<(), CommandError> {
-    let child = command
-        .spawn()
-        .map_err(|error| format!("failed to run {LOADGEN}: {error}"))?;
-    match start::wait_for(child, signals)?.success() {
-        true => Ok(()),
-        false => Err(CommandError::Failed(
-            "failed to draw the results; see above".to_owned(),
-        )),
-    }
-}
-
-/// Draws the ratios of two servers; of one server the curves, if they are wanted.
-fn draw(
-    workspace: &Workspace,
-    options: &BenchOptions,
-    files: &[PathBuf],
-    signals: &StopRequests,
-) -> Result<(), CommandError> {
-    let curves = workspace.root().join(CURVES);
-    let mut command = loadgen(workspace);
-    match options.versus.name() {
-        Some(name) => {
-            let folder = workspace.target().join("bench");
-            let folder = if options.plots { &curves } else { &folder };
-            plot_ratios(&mut command, name, files, &folder.join(RATIOS));
-        }
-        None if options.plots => {
-            command.arg("plot").args(files).arg("--folder").arg(curves);
-        }
-        None => return Ok(()),
-    }
-    run_drawing(command, signals)
 }

@@ -15,9 +15,6 @@ pub struct LoadgenResults {
     pub reports: Vec<ScenarioReport>,
     /// B relative to A, with two servers.
     pub comparisons: Vec<Comparison>,
-    /// When and how the figures were measured, in lines, for a file that is kept.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub source: Vec<String>,
 }
 
 /// One figure, compared between two servers.
@@ -70,7 +67,6 @@ pub async fn run(
     Ok(LoadgenResults {
         reports,
         comparisons: compare(&pairs),
-        source: Vec::new(),
     })
 }
 
@@ -122,7 +118,6 @@ mod tests {
                 unit: "jobs/s".to_owned(),
                 goal: None,
             }],
-            series: Vec::new(),
             problems: Vec::new(),
             remarks: Vec::new(),
             load_average: 0.0,

@@ -19,18 +19,9 @@ pub(crate) struct DeliveredJob {
 impl DeliveredJob {
     /// A job that is due its delay after `created_ms`, the creation time in its id, which is truncated to ms.
     pub(crate) fn new(label: JobLabel, created_ms: u64, received_us: u64) -> Self {
-        Self::due_at(
-            label,
-            created_ms + u64::from(label.delay) * 1000,
-            received_us,
-        )
-    }
-
-    /// A job that is due at this time by the server's clock, in ms since 1970.
-    pub(crate) const fn due_at(label: JobLabel, due_ms: u64, received_us: u64) -> Self {
         Self {
             label,
-            due_ms,
+            due_ms: created_ms + u64::from(label.delay) * 1000,
             received_us,
         }
     }

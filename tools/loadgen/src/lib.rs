@@ -14,8 +14,6 @@
 //! Figures are valid only if every job was delivered exactly once and not early. Each body has a unique
 //! number, and [`ScenarioReport::problems`] lists violations.
 
-#[doc(hidden)]
-pub mod bench;
 mod body;
 mod clock;
 mod compare;
@@ -27,8 +25,6 @@ mod http;
 mod job_stream;
 mod job_tracker;
 mod load_clients;
-mod plot;
-mod ratio_chart;
 mod redis_info;
 mod report;
 mod request_schedule;
@@ -41,9 +37,7 @@ mod wire;
 
 pub use compare::{Comparison, LoadgenResults, run};
 pub use error::LoadgenError;
-pub use plot::plot;
-pub use ratio_chart::ratio_chart;
-pub use report::{Curve, Figure, Goal, ScenarioReport};
+pub use report::{Figure, Goal, ScenarioReport};
 pub use scenarios::Scenario;
 pub use server::ServerOptions;
 pub use table::table;

@@ -272,11 +272,6 @@ impl<'a> LoadConsumer<'a> {
         Ok(self.acks.end_answer())
     }
 
-    /// Returns the connection, for another queue.
-    pub(crate) fn into_connection(self) -> HttpConnection {
-        self.connection
-    }
-
     /// Acknowledges all consumed jobs. Returns their number.
     pub(crate) async fn ack(&mut self) -> Result<usize, LoadgenError> {
         self.acks.send(&mut self.connection).await

@@ -5,21 +5,19 @@
     reason = "a command-line program"
 )]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
-use tidegate_loadgen::{
-    LoadgenError, LoadgenResults, Scenario, ServerOptions, Wire, plot, ratio_chart, run, table,
-};
+use clap::{Args, Parser};
+use tidegate_loadgen::{LoadgenError, Scenario, ServerOptions, Wire, run, table};
 
 /// Measures the performance of a server that speaks the lmstfy HTTP API, or the native API of Tidegate.
 ///
 /// Every job has a unique body and must be delivered exactly once and not before its due time. If a job is lost,
 /// delivered twice or early, the report lists the problems, its figures do not count, and the exit status is 1.
 ///
-/// Each run uses queues with new names. Jobs of lateness, memory, growth, reply-queues and list stay in the server,
-/// for two days or longer: use a server whose data can be deleted.
+/// Each run uses queues with new names. Jobs of lateness and memory stay in the server, for two days or longer: use a
+/// server whose data can be deleted.
 ///
 /// One run on the wire of lmstfy, two servers in turns, and the two wires of one server in turns:
 ///
@@ -43,7 +41,7 @@ struct LoadgenFlags {
     #[arg(long, global = true)]
     quiet: bool,
     #[command(subcommand)]
-    command: LoadgenCommand,
+    scenario: Scenario,
 }
 
 #[derive(Debug, Args)]
@@ -67,33 +65,6 @@ struct ComparisonFlags {
     /// Report the CPU time of a process of the second server; repeatable
     #[arg(long = "vs-pid", value_name = "NAME=PID", value_parser = ServerOptions::parse_process, requires = "vs")]
     vs_processes: Vec<(String, u32)>,
-}
-
-#[derive(Debug, Subcommand)]
-enum LoadgenCommand {
-    #[command(flatten)]
-    Scenario(Scenario),
-    /// Draw the curves of reports as SVG files
-    Plot {
-        /// Files written by --json
-        #[arg(required = true, value_name = "FILE")]
-        reports: Vec<PathBuf>,
-        /// Output folder of the SVG files
-        #[arg(long, value_name = "FOLDER", default_value = "docs/benchmarks")]
-        folder: PathBuf,
-    },
-    /// Draw the ratios of reports of two servers as one SVG file
-    PlotRatios {
-        /// Files written by --json with --vs or --vs-wire
-        #[arg(required = true, value_name = "FILE")]
-        reports: Vec<PathBuf>,
-        /// The SVG file
-        #[arg(long, value_name = "FILE", default_value = "ratios.svg")]
-        svg: PathBuf,
-        /// The title of the chart
-        #[arg(long, value_name = "TEXT", default_value = "B / A")]
-        title: String,
-    },
 }
 
 const ROUNDS_OF_TWO: usize = 3;
@@ -123,16 +94,7 @@ impl LoadgenFlags {
 
 fn main() -> ExitCode {
     let flags = LoadgenFlags::parse();
-    let done = match &flags.command {
-        LoadgenCommand::Scenario(scenario) => measure(&flags, scenario),
-        LoadgenCommand::Plot { reports, folder } => draw(reports, folder).map(|()| true),
-        LoadgenCommand::PlotRatios {
-            reports,
-            svg,
-            title,
-        } => draw_ratios(reports, svg, title).map(|()| true),
-    };
-    match done {
+    match measure(&flags) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -143,7 +105,7 @@ fn main() -> ExitCode {
 }
 
 /// Returns whether the figures are valid.
-fn measure(flags: &LoadgenFlags, scenario: &Scenario) -> Result<bool, LoadgenError> {
+fn measure(flags: &LoadgenFlags) -> Result<bool, LoadgenError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -152,7 +114,13 @@ fn measure(flags: &LoadgenFlags, scenario: &Scenario) -> Result<bool, LoadgenErr
     let rounds = flags
         .rounds
         .unwrap_or(if second.is_some() { ROUNDS_OF_TWO } else { 1 });
-    let running = run(scenario, &first, second.as_ref(), rounds, flags.quiet);
+    let running = run(
+        &flags.scenario,
+        &first,
+        second.as_ref(),
+        rounds,
+        flags.quiet,
+    );
     let outcome = runtime.block_on(running)?;
     print!("{}", table(&outcome));
     if let Some(path) = &flags.json {
@@ -160,34 +128,6 @@ fn measure(flags: &LoadgenFlags, scenario: &Scenario) -> Result<bool, LoadgenErr
         std::fs::write(path, text).map_err(io_error(path.display()))?;
     }
     Ok(outcome.is_valid())
-}
-
-fn draw(files: &[PathBuf], folder: &Path) -> Result<(), LoadgenError> {
-    let results = read_results(files)?.into_iter();
-    let reports: Vec<_> = results.flat_map(|outcome| outcome.reports).collect();
-    for file in plot(&reports, folder)? {
-        println!("{}", file.display());
-    }
-    Ok(())
-}
-
-fn draw_ratios(files: &[PathBuf], svg: &Path, title: &str) -> Result<(), LoadgenError> {
-    ratio_chart(&read_results(files)?, title, svg)?;
-    println!("{}", svg.display());
-    Ok(())
-}
-
-fn read_results(files: &[PathBuf]) -> Result<Vec<LoadgenResults>, LoadgenError> {
-    let read = |file: &PathBuf| {
-        let text = std::fs::read(file).map_err(io_error(file.display()))?;
-        serde_json::from_slice(&text).map_err(|error| {
-            LoadgenError::Usage(format!(
-                "{}: not a report of --json: {error}",
-                file.display()
-            ))
-        })
-    };
-    files.iter().map(read).collect()
 }
 
 fn io_error(doing: impl ToString) -> impl FnOnce(std::io::Error) -> LoadgenError {

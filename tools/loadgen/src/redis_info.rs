@@ -9,14 +9,6 @@ use crate::error::LoadgenError;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Calls of scripts since the start of Redis.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ScriptCalls {
-    pub(crate) calls: f64,
-    /// The time that they took.
-    pub(crate) microseconds: f64,
-}
-
 /// A blocking connection that reads INFO. A call usually takes less than a millisecond, and at most 10 s
 /// per read.
 #[derive(Debug)]
@@ -65,30 +57,6 @@ impl RedisInfo {
         Ok(calls
             .filter_map(|rest| rest.split(',').next()?.parse::<f64>().ok())
             .sum())
-    }
-
-    /// Returns the calls of scripts by `EVALSHA` since the start of Redis.
-    pub(crate) fn script_calls(&mut self) -> Result<ScriptCalls, LoadgenError> {
-        let text = self.query(&["INFO", "commandstats"])?;
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("cmdstat_evalsha:"));
-        let field = |name: &str| {
-            let fields = line?.split(',');
-            let value = fields
-                .filter_map(|field| field.split_once('='))
-                .find(|it| it.0 == name);
-            value?.1.parse().ok()
-        };
-        match (field("calls"), field("usec")) {
-            (Some(calls), Some(microseconds)) => Ok(ScriptCalls {
-                calls,
-                microseconds,
-            }),
-            _ => Err(LoadgenError::Store(
-                "INFO commandstats of Redis has no calls of scripts".to_owned(),
-            )),
-        }
     }
 
     fn query(&mut self, words: &[&str]) -> Result<String, LoadgenError> {

@@ -32,8 +32,6 @@ pub struct ScenarioReport {
     pub parameters: BTreeMap<String, String>,
     /// The measured values.
     pub figures: Vec<Figure>,
-    /// Curves for plots.
-    pub series: Vec<Curve>,
     /// Problems, such as lost jobs. The figures are valid only if this is empty.
     pub problems: Vec<String>,
     /// Notes about the run.
@@ -63,19 +61,6 @@ pub enum Goal {
     AtMost(f64),
     /// Not less than this.
     AtLeast(f64),
-}
-
-/// A curve.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Curve {
-    /// The name of the chart and of its plot.
-    pub name: String,
-    /// Label of the horizontal axis.
-    pub x: String,
-    /// Label of the vertical axis.
-    pub y: String,
-    /// The points.
-    pub points: Vec<(f64, f64)>,
 }
 
 impl Goal {
@@ -135,8 +120,7 @@ impl ScenarioReport {
         self.parameters.insert(name.to_owned(), value.to_string());
     }
 
-    /// Adds percentiles of a distribution, and their curve. `goals` are pairs of a quantile, such
-    /// as 0.99, and its upper bound in ms.
+    /// Adds percentiles of a distribution. `goals` are pairs of a quantile, such as 0.99, and its upper bound in ms.
     pub(crate) fn latency(&mut self, what: &str, latencies: &Latencies, goals: &[(f64, f64)]) {
         if latencies.is_empty() {
             return;
@@ -148,19 +132,6 @@ impl ScenarioReport {
             self.push(format!("{what} {name}"), value, "ms", goal);
         }
         self.figure(format!("{what} max"), latencies.max() as f64 / 1000.0, "ms");
-        let points = latencies.iter_quantiles(5).filter_map(|step| {
-            let quantile = step.quantile_iterated_to();
-            let nines = -(1.0 - quantile).log10();
-            nines
-                .is_finite()
-                .then(|| (nines, step.value_iterated_to() as f64 / 1000.0))
-        });
-        self.series.push(Curve {
-            name: format!("{} {what}", self.scenario),
-            x: "nines (1 = 90 %, 2 = 99 %, 3 = 99.9 %)".to_owned(),
-            y: "ms".to_owned(),
-            points: points.collect(),
-        });
     }
 
     /// Adds the requests per second of a period, and the CPU time: per 1000 jobs for each server process, and per 1000

@@ -43,7 +43,6 @@ impl<'a> ScenarioRun<'a> {
                 load: String::new(),
                 parameters: std::collections::BTreeMap::new(),
                 figures: Vec::new(),
-                series: Vec::new(),
                 problems: Vec::new(),
                 remarks: Vec::new(),
                 load_average: load_average(),

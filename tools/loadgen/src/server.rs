@@ -21,7 +21,7 @@ pub struct ServerOptions {
         default_value = "http://127.0.0.1:7777"
     )]
     pub url: String,
-    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read, for respawn
+    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read, for schedules
     /// also admin
     #[arg(long, value_name = "T", requires = "namespace")]
     pub token: Option<String>,
@@ -38,7 +38,7 @@ pub struct ServerOptions {
     /// reports the memory
     #[arg(long = "pid", value_name = "NAME=PID", value_parser = Self::parse_process)]
     pub processes: Vec<(String, u32)>,
-    /// The HTTP API to use [default: lmstfy; native for touch, retry, idempotent, and with --keyed or --idempotent]
+    /// The HTTP API to use [default: lmstfy; native for touch, call, schedules, and with --keyed or --idempotent]
     #[arg(long, global = true, value_name = "WIRE")]
     pub wire: Option<Wire>,
 }

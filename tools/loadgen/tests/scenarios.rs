@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use clap::Parser;
-use tidegate_loadgen::{LoadgenResults, Scenario, ServerOptions, Wire, plot, run, table};
+use tidegate_loadgen::{LoadgenResults, Scenario, ServerOptions, Wire, run, table};
 use tidegate_testkit::{SharedStack, Stack, print_figure};
 
 /// Two pumps, as in a deployment.
@@ -100,19 +100,12 @@ async fn consume() {
 }
 
 #[tokio::test]
-async fn bulk_and_ceiling() {
+async fn bulk() {
     expect(
         "bulk --jobs 1000 --connections 4",
         &["publish", "consume", "ack"],
     )
     .await;
-    let figures = [
-        "single publish",
-        "bulk consume",
-        "bulk ack",
-        "bulk publish + consume + ack",
-    ];
-    expect("ceiling --jobs 1000 --in-flight 8", &figures).await;
 }
 
 #[tokio::test]
@@ -144,13 +137,7 @@ async fn burst() {
         "3 queues: drained to ready",
         "3 queues: lateness elsewhere p99",
     ];
-    let outcome = expect("burst --jobs 2000 --queues 3 --publish-rate 1000", &figures).await;
-    let folder = tempfile::tempdir().unwrap();
-    let files = plot(&outcome.reports, folder.path()).unwrap();
-    assert!(!files.is_empty());
-    for file in files {
-        assert!(std::fs::read_to_string(file).unwrap().contains("</svg>"));
-    }
+    expect("burst --jobs 2000 --queues 3 --publish-rate 1000", &figures).await;
 }
 
 #[tokio::test]
@@ -203,19 +190,6 @@ async fn neighbours() {
 }
 
 #[tokio::test]
-async fn growth() {
-    let figures = [
-        "at 500 pending: jobs",
-        "at 1500 pending: publish to acknowledged p50",
-    ];
-    expect(
-        "growth --levels 500,1500 --seconds 0.3 --connections 4",
-        &figures,
-    )
-    .await;
-}
-
-#[tokio::test]
 async fn singles_on_the_native_wire() {
     let figures = [
         "publish",
@@ -262,10 +236,6 @@ async fn other_scenarios_on_the_native_wire() {
             "parked --waiters 20 --queues 4 --seconds 0.3 --wakes 10",
             "wake p99",
         ),
-        (
-            "growth --levels 500 --seconds 0.3 --connections 4",
-            "at 500 pending: jobs",
-        ),
     ] {
         expect_native(flags, &[figure]).await;
     }
@@ -284,19 +254,6 @@ async fn memory_of_keys_and_idempotency_keys() {
     }
 }
 
-/// The short wait does not suffice for the queues to be removed.
-#[tokio::test]
-async fn reply_queues() {
-    let figures = [
-        "queues",
-        "used_memory per queue",
-        "used_memory more than before",
-    ];
-    let flags = "reply-queues --queues 200 --pending 200 --connections 8 --patience 1";
-    expect(flags, &figures).await;
-    expect_native(flags, &figures).await;
-}
-
 #[tokio::test]
 async fn touch() {
     let figures = [
@@ -310,23 +267,6 @@ async fn touch() {
 }
 
 #[tokio::test]
-async fn retry() {
-    let outcome = expect(
-        "retry --rate 100 --seconds 1 --consumers 8",
-        &[
-            "lateness of retries p99",
-            "lateness of retries max",
-            "early",
-        ],
-    )
-    .await;
-    assert_eq!(
-        outcome.reports[0].remarks[1],
-        "100 jobs published, 100 delivered, 0 too early"
-    );
-}
-
-#[tokio::test]
 async fn schedules() {
     let figures = [
         "ticks of one bucket",
@@ -334,48 +274,6 @@ async fn schedules() {
         "lateness of others p99",
     ];
     expect("schedules --schedules 5 --seconds 3", &figures).await;
-}
-
-#[tokio::test]
-async fn list() {
-    let figures = [
-        "first page of delayed jobs p99",
-        "first page of dead jobs max",
-        "filter: all jobs",
-        "filter: mean call",
-        "alone: lateness p99",
-        "beside a list: pages",
-    ];
-    let outcome = expect("list --jobs 3000 --reads 3 --rate 50 --seconds 1", &figures).await;
-    assert!(
-        outcome.reports[0]
-            .value("filter: calls of scripts")
-            .unwrap()
-            >= 30.0
-    );
-}
-
-#[tokio::test]
-async fn respawn() {
-    let figures = ["respawn", "respawn: off the rate", "respawned behind it"];
-    let outcome = expect("respawn --jobs 3000 --rate 500", &figures).await;
-    assert_eq!(
-        outcome.reports[0].remarks[0],
-        "3000 jobs published, 3000 delivered, 0 too early"
-    );
-}
-
-/// Each job is stored once, although a third of all requests are repeated.
-#[tokio::test]
-async fn idempotent() {
-    let outcome = expect(
-        "idempotent --jobs 3000 --cut 0.3 --connections 16 --queues 3",
-        &["publish", "publish with its repetitions p99"],
-    )
-    .await;
-    let count = |name| outcome.reports[0].value(name).unwrap();
-    assert!(count("answers cut") > 300.0);
-    assert!(count("replays") > 0.0);
 }
 
 #[tokio::test]

@@ -42,12 +42,11 @@ const fn variant(
 
 const BOTH_WIRES: &str = "--wire lmstfy --vs-wire native";
 
-pub(crate) const SCENARIOS: [BenchScenario; 24] = [
+pub(crate) const SCENARIOS: [BenchScenario; 17] = [
     scenario("idle", "--seconds 3 --settle 2"),
     scenario("publish", "--seconds 2"),
     scenario("consume", "--jobs 20000"),
     scenario("bulk", "--jobs 20000"),
-    scenario("ceiling", "--jobs 20000"),
     scenario("floor", "--jobs 5000 --turns 1"),
     scenario("lateness", "--pending 20000 --rates 500 --seconds 3"),
     scenario("burst", "--jobs 20000 --queues 20"),
@@ -61,7 +60,6 @@ pub(crate) const SCENARIOS: [BenchScenario; 24] = [
         versus_cluster: true,
         ..scenario("lanes", "--seconds 1 --rounds 1")
     },
-    scenario("growth", "--levels 1000,20000 --seconds 2"),
     variant(
         "publish-wires",
         "publish",
@@ -82,23 +80,10 @@ pub(crate) const SCENARIOS: [BenchScenario; 24] = [
     ),
     variant("bulk-native", "bulk", "--wire native", "--jobs 20000"),
     scenario("touch", "--leases 2000 --every 2 --seconds 5"),
-    scenario("retry", "--rate 200 --seconds 3"),
-    scenario("idempotent", "--jobs 10000"),
-    scenario("list", "--jobs 20000 --reads 20 --seconds 2"),
-    scenario("respawn", "--jobs 5000"),
     scenario("schedules", "--schedules 200 --seconds 3"),
-    scenario("reply-queues", "--queues 5000 --pending 5000 --patience 2"),
 ];
 
 impl BenchScenario {
-    /// The two sides of its alternating rounds.
-    pub(crate) const fn sides(&self) -> [&'static str; 2] {
-        match self.versus_cluster {
-            true => ["one Redis", "cluster"],
-            false => ["lmstfy", "native"],
-        }
-    }
-
     pub(crate) fn flags(&self, quick: bool) -> impl Iterator<Item = &'static str> {
         let quick = if quick { self.quick } else { "" };
         self.flags

@@ -1,7 +1,5 @@
 //! Comparing with another server: `cargo xtask bench --vs URL`.
 
-use super::scenarios::BenchScenario;
-
 /// The scenarios that every server of the lmstfy wire can be measured with.
 const COMPARABLE: [&str; 7] = [
     "publish", "consume", "bulk", "burst", "lateness", "parked", "memory",
@@ -12,8 +10,8 @@ const BY_DEFAULT: [&str; 3] = ["publish", "consume", "burst"];
 /// The flags of a comparison.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VersusOptions {
-    /// Compare with this server of the lmstfy wire, in turns. Ratios are Tidegate / this server; they are printed and
-    /// drawn [default scenarios: publish consume burst]
+    /// Compare with this server of the lmstfy wire, in turns: A is this server, B is Tidegate
+    /// [default scenarios: publish consume burst]
     #[arg(long, value_name = "URL", requires = "vs_admin")]
     vs: Option<String>,
     /// Its admin port, where a token is created
@@ -25,17 +23,9 @@ pub(crate) struct VersusOptions {
     /// One of its processes on this machine, for CPU time; repeatable. Names are compared: api, redis
     #[arg(long, value_name = "NAME=PID", requires = "vs")]
     vs_pid: Vec<String>,
-    /// Its name in the table and the chart [default: its URL]
-    #[arg(long, value_name = "NAME", requires = "vs")]
-    vs_name: Option<String>,
 }
 
 impl VersusOptions {
-    /// Its name, if there is such a server.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.vs_name.as_deref().or(self.vs.as_deref())
-    }
-
     /// The flags of the load generator for the server; empty if there is none.
     pub(crate) fn flags(&self) -> Vec<String> {
         let addresses = [
@@ -72,14 +62,6 @@ impl VersusOptions {
             None => Ok(named),
         }
     }
-
-    /// The two sides of the comparison in the results of a scenario.
-    pub(crate) fn sides<'a>(&'a self, scenario: &BenchScenario) -> [&'a str; 2] {
-        match self.name() {
-            Some(name) => [name, "Tidegate"],
-            None => scenario.sides(),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -103,15 +85,12 @@ mod tests {
             "http://b",
             "--vs-pid",
             "api=1",
-            "--vs-name",
-            "old",
         ];
         let options = options(&flags).unwrap();
         let expected = [
             "--target", "http://a", "--admin", "http://b", "--pid", "api=1",
         ];
         assert_eq!(options.flags(), expected);
-        assert_eq!(options.name(), Some("old"));
         assert_eq!(options.scenarios(&[]), Ok(BY_DEFAULT.to_vec()));
         let named = ["lateness".to_owned(), "lanes".to_owned()];
         assert_eq!(options.scenarios(&named[..1]), Ok(vec!["lateness"]));

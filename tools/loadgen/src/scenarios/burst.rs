@@ -10,7 +10,7 @@ use crate::http::HttpConnection;
 use crate::job_stream::{JobStream, STREAM_CONNECTIONS};
 use crate::job_tracker::DeliveredJob;
 use crate::load_clients::{FillOptions, drain, fill};
-use crate::report::{Curve, Goal, Latencies, latencies};
+use crate::report::{Goal, Latencies, latencies};
 use crate::run::ScenarioRun;
 
 const GOAL: Goal = Goal::AtLeast(66_000.0);
@@ -94,7 +94,7 @@ impl BurstOptions {
         let drained = drained?;
         let usage = meter.read()?;
         drain(run, &queues).await?;
-        self.print(run, count, &drained, &others, &usage);
+        self.print(run, count, drained, &others, &usage);
         Ok(())
     }
 
@@ -102,12 +102,11 @@ impl BurstOptions {
         &self,
         run: &mut ScenarioRun<'_>,
         count: usize,
-        drained: &[(f64, f64)],
+        seconds: f64,
         others: &[SideQueue],
         usage: &crate::cpu::CpuUsage,
     ) {
         let report = &mut run.report;
-        let seconds = drained.last().map_or(0.0, |(seconds, _)| *seconds);
         let jobs = self.jobs as f64;
         report.figure(
             format!("{count} queues: drained to ready after"),
@@ -128,38 +127,29 @@ impl BurstOptions {
             );
         }
         report.cpu(&format!("{count} queues"), usage, jobs, jobs);
-        report.series.push(Curve {
-            name: format!("burst {count} queues"),
-            x: "seconds from the first due time".to_owned(),
-            y: "jobs ready".to_owned(),
-            points: drained.to_vec(),
-        });
     }
 }
 
-/// Polls the sizes of the queues until all jobs are ready. Returns samples: seconds since the due time,
-/// and the number of ready jobs.
+/// Polls the sizes of the queues until all jobs are ready. Returns the seconds since the due time.
 async fn poll_sizes(
     run: &ScenarioRun<'_>,
     queues: &[String],
     jobs: u64,
     due_us: u64,
-) -> Result<Vec<(f64, f64)>, LoadgenError> {
+) -> Result<f64, LoadgenError> {
     let mut connection = HttpConnection::open(run.server.address, 0).await?;
     tokio::time::sleep(Duration::from_micros(due_us.saturating_sub(now_us()))).await;
     let begin = Instant::now();
     let bar = run.progress("becoming ready", jobs);
-    let mut seen = Vec::new();
     loop {
         let mut ready = 0;
         for queue in queues {
             ready += run.size(&mut connection, queue).await?;
         }
-        seen.push((begin.elapsed().as_secs_f64(), ready as f64));
         bar.set_position(ready);
         if ready >= jobs {
             bar.finish_and_clear();
-            return Ok(seen);
+            return Ok(begin.elapsed().as_secs_f64());
         }
         if begin.elapsed() > PATIENCE {
             return Err(LoadgenError::TooSlow(format!(

@@ -6,7 +6,7 @@ use super::pending_jobs::{DELAY_MIN, PendingJobs, PendingKind};
 use crate::cpu::CpuUsage;
 use crate::error::LoadgenError;
 use crate::redis_info::RedisInfo;
-use crate::report::{Curve, Goal};
+use crate::report::Goal;
 use crate::run::ScenarioRun;
 use crate::wire::protocol::{BULK, Wire};
 use crate::wire::publish_request::KeyOption;
@@ -135,12 +135,6 @@ impl MemoryOptions {
                 FALL_GOAL,
             );
         }
-        report.series.push(Curve {
-            name: "memory publish rate".to_owned(),
-            x: "jobs pending".to_owned(),
-            y: "jobs/s".to_owned(),
-            points: rates(samples),
-        });
     }
 
     fn print_keyed(&self, run: &mut ScenarioRun<'_>, plain: &JobCosts, keyed: &JobCosts) {
@@ -170,14 +164,6 @@ impl MemoryOptions {
             _ => None,
         }
     }
-}
-
-/// Returns the rate between each two successive samples.
-fn rates(samples: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let pairs = samples.windows(2);
-    pairs
-        .map(|pair| (pair[1].0, (pair[1].0 - pair[0].0) / (pair[1].1 - pair[0].1)))
-        .collect()
 }
 
 fn first_and_last_rate(samples: &[(f64, f64)]) -> Option<(f64, f64)> {
@@ -211,7 +197,6 @@ mod tests {
         assert_eq!(first_and_last_rate(&samples), Some((10.0, 10.0)));
         samples[10].1 = 11.0;
         assert_eq!(first_and_last_rate(&samples), Some((10.0, 5.0)));
-        assert_eq!(rates(&samples)[9], (100.0, 5.0));
         assert_eq!(first_and_last_rate(&[]), None);
     }
 }

@@ -3,24 +3,16 @@
 mod bulk;
 mod burst;
 mod call;
-mod ceiling;
 mod consume;
-mod dead_jobs;
 mod floor;
-mod growth;
-mod idempotent;
 mod idle;
 mod lanes;
 mod lateness;
-mod list;
 mod memory;
 mod neighbours;
 mod parked;
 mod pending_jobs;
 mod publish;
-mod reply_queues;
-mod respawn;
-mod retry;
 mod schedules;
 mod touch;
 
@@ -41,8 +33,6 @@ pub enum Scenario {
     Consume(consume::ConsumeOptions),
     /// Throughput of publishes of 64 jobs, consumes of 64 (lmstfy: 100), and acks (native: of 64)
     Bulk(bulk::BulkOptions),
-    /// Throughput of Tidegate's scripts on Redis without HTTP: the upper bound for a server. Needs --redis
-    Ceiling(ceiling::CeilingOptions),
     /// CPU of publish, consume and ack, one job a request, relative to a server of hyper that does nothing, and to the
     /// scripts alone. Needs --redis, and --pid api=PID and redis=PID
     Floor(floor::FloorOptions),
@@ -61,24 +51,10 @@ pub enum Scenario {
     Lanes(lanes::LanesOptions),
     /// Latency of a queue beside a queue with large bodies, and beside a huge queue
     Neighbours(neighbours::NeighboursOptions),
-    /// CPU per job of publish, consume and ack as more jobs are pending
-    Growth(growth::GrowthOptions),
     /// CPU of Redis while workers extend very many leases. Native wire
     Touch(touch::TouchOptions),
-    /// Lateness of the retries of jobs that failed. Native wire
-    Retry(retry::RetryOptions),
     /// Time from a publish to the result of its job, which a worker returns. Native wire
     Call(call::CallOptions),
-    /// Publishes with idempotency keys over connections that break, repeated until they are answered: each job must be
-    /// stored once. Native wire
-    Idempotent(idempotent::IdempotentOptions),
-    /// Redis memory after very many queues were used for one job each. Needs --redis
-    ReplyQueues(reply_queues::ReplyQueuesOptions),
-    /// First pages of lists, a filter over all jobs of a queue, and the lateness of another queue meanwhile. Native
-    /// wire; needs --redis
-    List(list::ListOptions),
-    /// How exactly dead jobs come back at a rate, with an interruption. Native wire
-    Respawn(respawn::RespawnOptions),
     /// Ticks of one bucket's schedules per second, and the lateness of another namespace's ticks meanwhile. Native
     /// wire; needs --admin
     Schedules(schedules::SchedulesOptions),
@@ -92,7 +68,6 @@ impl Scenario {
             Self::Publish(_) => "publish",
             Self::Consume(_) => "consume",
             Self::Bulk(_) => "bulk",
-            Self::Ceiling(_) => "ceiling",
             Self::Floor(_) => "floor",
             Self::Lateness(_) => "lateness",
             Self::Burst(_) => "burst",
@@ -101,14 +76,8 @@ impl Scenario {
             Self::Idle(_) => "idle",
             Self::Lanes(_) => "lanes",
             Self::Neighbours(_) => "neighbours",
-            Self::Growth(_) => "growth",
             Self::Touch(_) => "touch",
-            Self::Retry(_) => "retry",
             Self::Call(_) => "call",
-            Self::Idempotent(_) => "idempotent",
-            Self::ReplyQueues(_) => "reply-queues",
-            Self::List(_) => "list",
-            Self::Respawn(_) => "respawn",
             Self::Schedules(_) => "schedules",
         }
     }
@@ -120,13 +89,7 @@ impl Scenario {
     /// The scenario cannot use the chosen wire.
     pub(crate) fn wire(&self, chosen: Option<Wire>) -> Result<Wire, LoadgenError> {
         let (needs_native, prefers_native) = match self {
-            Self::Touch(_)
-            | Self::Retry(_)
-            | Self::Call(_)
-            | Self::Idempotent(_)
-            | Self::List(_)
-            | Self::Respawn(_)
-            | Self::Schedules(_) => (true, true),
+            Self::Touch(_) | Self::Call(_) | Self::Schedules(_) => (true, true),
             Self::Memory(options) => (options.has_keys(), options.has_keys()),
             Self::Publish(options) => (false, options.keyed),
             Self::Bulk(options) => (options.keyed, options.keyed),
@@ -154,7 +117,6 @@ impl Scenario {
             Self::Publish(options) => options.run(&mut run).await?,
             Self::Consume(options) => options.run(&mut run).await?,
             Self::Bulk(options) => options.run(&mut run).await?,
-            Self::Ceiling(options) => options.run(&mut run).await?,
             Self::Floor(options) => Box::pin(options.run(&mut run)).await?,
             Self::Lateness(options) => Box::pin(options.run(&mut run)).await?,
             Self::Burst(options) => Box::pin(options.run(&mut run)).await?,
@@ -163,14 +125,8 @@ impl Scenario {
             Self::Idle(options) => options.run(&mut run).await?,
             Self::Lanes(options) => Box::pin(options.run(&mut run)).await?,
             Self::Neighbours(options) => Box::pin(options.run(&mut run)).await?,
-            Self::Growth(options) => options.run(&mut run).await?,
             Self::Touch(options) => Box::pin(options.run(&mut run)).await?,
-            Self::Retry(options) => Box::pin(options.run(&mut run)).await?,
             Self::Call(options) => Box::pin(options.run(&mut run)).await?,
-            Self::Idempotent(options) => Box::pin(options.run(&mut run)).await?,
-            Self::ReplyQueues(options) => Box::pin(options.run(&mut run)).await?,
-            Self::List(options) => Box::pin(options.run(&mut run)).await?,
-            Self::Respawn(options) => Box::pin(options.run(&mut run)).await?,
             Self::Schedules(options) => Box::pin(options.run(&mut run)).await?,
         }
         run.finish().await

@@ -20,7 +20,7 @@ impl Wire {
     pub(crate) fn published(self, body: &[u8]) -> Result<Cow<'_, str>, LoadgenError> {
         match self {
             Self::Lmstfy => lmstfy::published(body),
-            Self::Native => native::published(body).map(|job| job.id),
+            Self::Native => native::published(body),
         }
     }
 

@@ -95,13 +95,10 @@ pub(crate) fn settle(
 }
 
 /// A job after it was published.
-#[derive(Debug, Deserialize)]
-pub(crate) struct PublishedId<'a> {
+#[derive(Deserialize)]
+struct PublishedId<'a> {
     #[serde(borrow)]
-    pub(crate) id: Cow<'a, str>,
-    /// Whether the request was executed before.
-    #[serde(default)]
-    pub(crate) replayed: bool,
+    id: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
@@ -114,7 +111,6 @@ struct PublishedBatch<'a> {
 pub(crate) struct ReservedView<'a> {
     pub(crate) id: &'a str,
     pub(crate) lease: &'a str,
-    pub(crate) attempt: u32,
     #[serde(borrow)]
     payload: Option<&'a RawValue>,
 }
@@ -141,8 +137,6 @@ struct ReservedViews<'a> {
 #[derive(Debug, Deserialize)]
 pub(crate) struct SettledItem<'a> {
     pub(crate) outcome: &'a str,
-    /// When a failed job is due again.
-    pub(crate) run_at: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
@@ -157,26 +151,13 @@ struct QueueAnswer {
 }
 
 #[derive(Deserialize)]
-struct PageAnswer {
-    next: Option<String>,
-}
-
-/// The answer to an action on jobs that match a filter.
-#[derive(Debug, Deserialize)]
-pub(crate) struct ActedPage {
-    pub(crate) changed: u64,
-    pub(crate) next: Option<String>,
-    pub(crate) wait_ms: u64,
-}
-
-#[derive(Deserialize)]
 struct ReadyCount {
     ready: u64,
 }
 
-/// Parses the answer to a publish.
-pub(crate) fn published(body: &[u8]) -> Result<PublishedId<'_>, LoadgenError> {
-    parse("publish", body)
+/// Parses the answer to a publish: the id of the job.
+pub(super) fn published(body: &[u8]) -> Result<Cow<'_, str>, LoadgenError> {
+    parse::<PublishedId>("publish", body).map(|job| job.id)
 }
 
 /// Parses the answer to a batch. A job that was refused makes it unexpected.
@@ -189,16 +170,6 @@ pub(super) fn published_batch(body: &[u8]) -> Result<(u64, Cow<'_, str>), Loadge
 
 pub(super) fn size(body: &[u8]) -> Result<u64, LoadgenError> {
     parse::<QueueAnswer>("size", body).map(|answer| answer.jobs.ready)
-}
-
-/// Parses a page of a list: the cursor of the next one.
-pub(crate) fn next_page(body: &[u8]) -> Result<Option<String>, LoadgenError> {
-    parse::<PageAnswer>("list", body).map(|answer| answer.next)
-}
-
-/// Parses the answer to an action on jobs that match a filter.
-pub(crate) fn acted(body: &[u8]) -> Result<ActedPage, LoadgenError> {
-    parse("act", body)
 }
 
 /// Parses the answer to a reserve.
@@ -220,7 +191,7 @@ pub(super) fn consumed(
     Ok(())
 }
 
-/// Parses the answer to `ack`, `fail` or `touch`.
+/// Parses the answer to `ack` or `touch`.
 pub(crate) fn outcomes<'a>(
     verb: &str,
     status: u16,
@@ -278,10 +249,9 @@ mod tests {
 
     #[test]
     fn outcomes_are_in_order() {
-        let body = br#"{"results":[{"outcome":"retry","run_at":"T"},{"outcome":"lost"}]}"#;
-        let read = outcomes("fail", 200, body).unwrap();
-        assert_eq!((read[0].outcome, read[0].run_at), ("retry", Some("T")));
-        assert_eq!((read[1].outcome, read[1].run_at), ("lost", None));
-        assert!(outcomes("fail", 503, body).is_err());
+        let body = br#"{"results":[{"outcome":"extended"},{"outcome":"lost"}]}"#;
+        let read = outcomes("touch", 200, body).unwrap();
+        assert_eq!((read[0].outcome, read[1].outcome), ("extended", "lost"));
+        assert!(outcomes("touch", 503, body).is_err());
     }
 }
