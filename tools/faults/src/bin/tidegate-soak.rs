@@ -24,7 +24,7 @@ use tidegate_faults::soak::{SoakOptions, SoakProgress, heading, line, run_soak};
 ///     cargo xtask soak --minutes 10                intervals are scaled down
 ///     cargo xtask soak --hours 8 --rate 500
 ///
-/// The folder has samples.csv, report.txt, soak.svg and the logs. docs/soak.md describes how to read them.
+/// The folder has samples.csv, report.txt and the logs. docs/soak.md describes how to read them.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask soak",

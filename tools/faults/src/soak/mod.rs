@@ -7,11 +7,10 @@
 //!       ├─► scrape      all metrics
 //!       └─► sample      memory, files, connections, lateness, throughput
 //!              ▼
-//!           report ─► verdict, chart
+//!           report ─► verdict
 //! ```
 
 mod calculation;
-mod chart;
 mod closed_jobs;
 mod consumer;
 mod deployment;

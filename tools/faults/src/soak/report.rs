@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::chart;
 use super::deployment::PROCESSES;
 use super::results::{SoakReport, SoakRestart};
 use super::sample::{ProcessSample, SoakSample};
@@ -84,16 +83,15 @@ impl SoakReport {
             .map(|(one, _)| one)
     }
 
-    /// Writes `samples.csv`, `report.txt` and `soak.svg` into a folder. Returns the files.
+    /// Writes `samples.csv` and `report.txt` into a folder. Returns the files.
     ///
     /// # Errors
     /// The folder cannot be written.
     pub fn write(&self, folder: &Path) -> std::io::Result<Vec<PathBuf>> {
         let file = |name: &str| folder.join(name);
-        let files = vec![file("samples.csv"), file("report.txt"), file("soak.svg")];
+        let files = vec![file("samples.csv"), file("report.txt")];
         std::fs::write(&files[0], self.csv())?;
         std::fs::write(&files[1], self.table())?;
-        chart::draw(self, &files[2]).map_err(std::io::Error::other)?;
         Ok(files)
     }
 
