@@ -67,7 +67,6 @@ fn measure(
     let wanted = options.versus.scenarios(&options.scenarios)?;
     let folder = workspace.target().join("bench");
     let _lock = state_folder::lock(&folder)?;
-    state_folder::check_no_daemons(&folder)?;
     let binary = options.durability.obtain_server()?;
     start::build(workspace, &[API, PUMP, LOADGEN], true, signals)?;
     let is_wanted =

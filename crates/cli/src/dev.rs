@@ -100,7 +100,6 @@ fn start(
     signals: &StopRequests,
 ) -> Result<String, CommandError> {
     session.lock = Some(state_folder::lock(folder)?);
-    state_folder::check_no_daemons(folder)?;
     check_ports(arguments.port, arguments.admin_port)?;
     let programs = DaemonPrograms::installed(folder)?;
     let failed = |error: LocalRedisError| error.to_string();

@@ -1,41 +1,26 @@
-//! Reads INFO from Redis. This needs only a few lines of its protocol, so the load generator needs no Redis
-//! client; only the store may depend on one.
+//! Reads INFO from Redis.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
+use tidegate_local_redis::BlockingClient;
 
 use crate::error::LoadgenError;
 
-const LIMIT: Duration = Duration::from_secs(10);
-
-/// A blocking connection that reads INFO. A call usually takes less than a millisecond, and at most 10 s
-/// per read.
+/// A blocking connection that reads INFO. A call usually takes less than a millisecond.
 #[derive(Debug)]
-pub(crate) struct RedisInfo {
-    stream: BufReader<TcpStream>,
-}
+pub(crate) struct RedisInfo(BlockingClient);
 
 impl RedisInfo {
     /// Connects to `redis://[user][:password@]host:port`.
     pub(crate) fn connect(url: &str) -> Result<Self, LoadgenError> {
         let (account, address) = split_url(url)
             .ok_or_else(|| LoadgenError::Usage(format!("{url}: expected redis://HOST:PORT")))?;
-        let doing = || format!("connecting to Redis at {address}");
-        let stream = TcpStream::connect(address).map_err(LoadgenError::io(doing()))?;
-        stream
-            .set_read_timeout(Some(LIMIT))
-            .map_err(LoadgenError::io(doing()))?;
-        let mut info = Self {
-            stream: BufReader::new(stream),
-        };
-        if let Some(account) = account {
-            let (user, password) = account.split_once(':').unwrap_or(("", account));
-            let words = ["AUTH", user, password];
-            let words = words.iter().filter(|word| !word.is_empty());
-            info.query(&words.copied().collect::<Vec<_>>())?;
-        }
-        Ok(info)
+        let (user, password) = account.map_or(("", ""), |account| {
+            account.split_once(':').unwrap_or(("", account))
+        });
+        let login = [user, password].into_iter().filter(|word| !word.is_empty());
+        let connected = BlockingClient::connect(address, &login.collect::<Vec<_>>());
+        connected.map(Self).map_err(LoadgenError::io(format!(
+            "connecting to Redis at {address}"
+        )))
     }
 
     /// Returns a number of an INFO section, such as `used_memory` of `memory`.
@@ -60,29 +45,8 @@ impl RedisInfo {
     }
 
     fn query(&mut self, words: &[&str]) -> Result<String, LoadgenError> {
-        self.exchange(words)
-            .map_err(LoadgenError::io("reading INFO from Redis"))
-    }
-
-    fn exchange(&mut self, words: &[&str]) -> std::io::Result<String> {
-        let mut request = format!("*{}\r\n", words.len());
-        for word in words {
-            request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
-        }
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        let mut line = String::new();
-        self.stream.read_line(&mut line)?;
-        let line = line.trim_end();
-        match line.split_at_checked(1) {
-            Some(("$", length)) => {
-                let length: usize = length.parse().map_err(std::io::Error::other)?;
-                let mut text = vec![0; length + 2];
-                self.stream.read_exact(&mut text)?;
-                Ok(String::from_utf8_lossy(&text).into_owned())
-            }
-            Some(("+", text)) => Ok(text.to_owned()),
-            _ => Err(std::io::Error::other(format!("unexpected answer {line:?}"))),
-        }
+        let answer = self.0.query(words);
+        answer.map_err(LoadgenError::io("reading INFO from Redis"))
     }
 }
 

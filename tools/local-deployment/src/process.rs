@@ -4,24 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use tidegate_local_program::ProgramProcess;
+use tidegate_local_program::{ProgramProcess, log_tail};
 
-use crate::state_folder;
-
-const LOG_LINES_SHOWN: usize = 15;
-
-/// A daemon with a log and a pid file. It ends when this is dropped, and when this process is killed.
+/// A daemon with a log. It ends when this is dropped, and when this process is killed.
 #[derive(Debug)]
 pub struct DevProcess {
     name: String,
     process: ProgramProcess,
     log: PathBuf,
-    pid_file: PathBuf,
 }
 
 impl DevProcess {
     /// Starts a program in a separate process group: Ctrl-C in the terminal reaches only this process, which then
-    /// stops the others in order. The log and the pid file are in `folder`.
+    /// stops the others in order. The log is in `folder`.
     ///
     /// # Errors
     /// A message for the user.
@@ -37,14 +32,11 @@ impl DevProcess {
         command.args(arguments);
         let process = ProgramProcess::start(&mut command, &log)
             .map_err(|error| format!("failed to run {}: {error}", program.display()))?;
-        let daemon = Self {
+        Ok(Self {
             name: name.to_owned(),
             process,
             log,
-            pid_file: state_folder::pid_path(folder, name),
-        };
-        state_folder::write_pid(folder, name, daemon.pid(), program)?;
-        Ok(daemon)
+        })
     }
 
     /// Its name, as in its log.
@@ -73,7 +65,7 @@ impl DevProcess {
     /// Returns a message with the last log lines if it has ended.
     pub fn exit_report(&mut self) -> Option<String> {
         let status = self.exit_status()?;
-        let log = log_tail(&self.log);
+        let log = log_tail(&self.log, 0);
         Some(format!(
             "{} ended ({status}); last lines of {}:\n{log}",
             self.name,
@@ -111,20 +103,6 @@ impl DevProcess {
     }
 }
 
-impl Drop for DevProcess {
-    fn drop(&mut self) {
-        self.process.kill();
-        let _ = fs::remove_file(&self.pid_file);
-    }
-}
-
-fn log_tail(path: &Path) -> String {
-    let bytes = fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<_> = text.lines().map(|line| format!("  {line}")).collect();
-    lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +129,7 @@ mod tests {
             words.starts_with("sample ended (exit status: 3); last lines of "),
             "{words}"
         );
-        assert!(words.ends_with("  already\n  it is ready"), "{words}");
+        assert!(words.ends_with("already\nit is ready"), "{words}");
         assert!(daemon.has_logged("ready") && !daemon.has_logged("read"));
     }
 
@@ -167,14 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn dropping_kills_the_process_and_removes_its_pid_file() {
+    fn dropping_kills_the_process() {
         let folder = tempfile::tempdir().unwrap();
         let mut daemon = shell(folder.path(), "exec sleep 60");
         assert!(daemon.exit_report().is_none());
-        let (pid, note) = (daemon.pid(), daemon.pid_file.clone());
-        assert!(note.is_file());
+        let pid = daemon.pid();
         drop(daemon);
-        assert!(!note.exists());
         assert_eq!(tidegate_local_program::process_title(pid), None);
     }
 }

@@ -33,6 +33,18 @@ impl ProgramProcess {
     pub fn start(command: &mut Command, log: &Path) -> io::Result<Self> {
         let output = File::options().create(true).append(true).open(log)?;
         let errors = output.try_clone()?;
+        Self::start_with_output(command, output.into(), errors.into())
+    }
+
+    /// Starts a program with these standard output and standard error.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn start_with_output(
+        command: &mut Command,
+        output: Stdio,
+        errors: Stdio,
+    ) -> io::Result<Self> {
         let child = command
             .process_group(0)
             .stdin(Stdio::null())
@@ -94,7 +106,11 @@ impl ProgramProcess {
         self.signal(Signal::CONT)
     }
 
-    fn signal(&self, signal: Signal) -> io::Result<()> {
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
         if !self.is_running() {
             return Err(io::Error::other("the server is not running"));
         }

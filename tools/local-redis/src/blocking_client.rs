@@ -1,26 +1,33 @@
-//! A minimal Redis client, for the few commands that create a cluster.
+//! A minimal Redis client, for the few commands that tools send.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A blocking connection to a server. Each I/O operation may take 5 s.
-pub(crate) struct BlockingClient {
+#[derive(Debug)]
+pub struct BlockingClient {
     stream: TcpStream,
     answers: BufReader<TcpStream>,
 }
 
 impl BlockingClient {
-    pub(crate) fn connect(address: SocketAddr, password: Option<&str>) -> io::Result<Self> {
+    /// Connects, and logs in with a password, or with a user and a password.
+    ///
+    /// # Errors
+    /// The server is unreachable, or refuses the login.
+    pub fn connect(address: impl ToSocketAddrs, login: &[&str]) -> io::Result<Self> {
+        let address = address.to_socket_addrs()?.next();
+        let address = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
         let stream = TcpStream::connect_timeout(&address, ANSWER_LIMIT)?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
         let answers = BufReader::new(stream.try_clone()?);
         let mut conversation = Self { stream, answers };
-        if let Some(password) = password {
-            conversation.query(&["AUTH", password])?;
+        if !login.is_empty() {
+            conversation.query(&[&["AUTH"][..], login].concat())?;
         }
         Ok(conversation)
     }
@@ -29,7 +36,7 @@ impl BlockingClient {
     ///
     /// # Errors
     /// The connection fails, or the server answers an error.
-    pub(crate) fn query(&mut self, words: &[&str]) -> io::Result<String> {
+    pub fn query(&mut self, words: &[&str]) -> io::Result<String> {
         let mut command = format!("*{}\r\n", words.len());
         for word in words {
             command += &format!("${}\r\n{word}\r\n", word.len());

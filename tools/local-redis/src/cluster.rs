@@ -38,18 +38,17 @@ impl RedisCluster {
             .map(|_| RedisServer::start(options.clone()))
             .collect();
         let cluster = Self { servers: servers? };
-        let login = options.login();
         cluster
-            .form_cluster(primaries, login.as_deref())
+            .form_cluster(primaries, &options.login())
             .map_err(LocalRedisError::io("creating a Redis Cluster"))?;
         Ok(cluster)
     }
 
-    fn form_cluster(&self, primaries: usize, password: Option<&str>) -> io::Result<()> {
+    fn form_cluster(&self, primaries: usize, login: &[&str]) -> io::Result<()> {
         let talks: io::Result<Vec<BlockingClient>> = self
             .servers
             .iter()
-            .map(|server| BlockingClient::connect(server.address(), password))
+            .map(|server| BlockingClient::connect(server.address(), login))
             .collect();
         let mut talks = talks?;
         let mut ids = Vec::new();

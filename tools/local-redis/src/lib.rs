@@ -31,6 +31,7 @@ mod process;
 mod server;
 mod version;
 
+pub use blocking_client::BlockingClient;
 pub use cluster::RedisCluster;
 pub use error::LocalRedisError;
 pub use folder::KEEP_VARIABLE;

@@ -161,17 +161,17 @@ impl LocalRedisOptions {
         text
     }
 
-    /// Returns the arguments of AUTH that the server requires.
-    pub(crate) fn login(&self) -> Option<String> {
+    /// Returns the words that a client logs in with: a password, or a user and a password.
+    pub(crate) fn login(&self) -> Vec<&str> {
         if let Some(file) = &self.whole_file {
-            return Some(format!("{} {}", file.user, file.password));
+            return vec![&file.user, &file.password];
         }
-        let password = self
-            .settings
-            .iter()
-            .rev()
-            .find(|(name, _)| name == "requirepass");
-        password.map(|(_, value)| value.clone())
+        let mut settings = self.settings.iter().rev();
+        let password = settings.find(|(name, _)| name == "requirepass");
+        password
+            .map(|(_, value)| value.as_str())
+            .into_iter()
+            .collect()
     }
 
     fn defaults(&self) -> Vec<(&'static str, &'static str)> {
@@ -280,14 +280,13 @@ mod tests {
     #[test]
     fn the_last_password_counts() {
         let options = options("7.0.15");
-        assert_eq!(options.login(), None);
+        assert!(options.login().is_empty());
         assert_eq!(
             options
                 .setting("requirepass", "a")
                 .setting("requirepass", "b")
-                .login()
-                .as_deref(),
-            Some("b")
+                .login(),
+            ["b"]
         );
     }
 }

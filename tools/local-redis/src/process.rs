@@ -10,7 +10,7 @@ use tidegate_local_program::ProgramProcess;
 use crate::error::LocalRedisError;
 use crate::folder::DataFolder;
 use crate::options::LocalRedisOptions;
-use crate::probe::{ProbeResult, probe};
+use crate::probe::probe;
 
 #[derive(Debug)]
 pub(crate) struct ServerProcess(ProgramProcess);
@@ -72,12 +72,10 @@ impl ServerProcess {
 
     fn wait_until_ready(&mut self, options: &LocalRedisOptions, port: u16) -> Result<(), String> {
         let own = self.pid();
-        let check = || match probe(port, options.login().as_deref()) {
-            ProbeResult::Ready(pid) if pid == own => Ok(()),
-            ProbeResult::Ready(other) => {
-                Err(format!("another server (process {other}) uses the port"))
-            }
-            ProbeResult::NotReady(said) => Err(said),
+        let check = || match probe(port, &options.login()) {
+            Ok(pid) if pid == own => Ok(()),
+            Ok(other) => Err(format!("another server (process {other}) uses the port")),
+            Err(error) => Err(error.to_string()),
         };
         self.0.wait_until(options.start_limit, check)
     }

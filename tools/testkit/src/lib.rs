@@ -55,7 +55,6 @@ pub mod tls_proxy;
 mod tool_package;
 pub mod traffic;
 pub mod wall_clock;
-mod watchdog;
 
 pub use answer::Answer;
 pub use api_document::check_native_answer;

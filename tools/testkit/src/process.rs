@@ -1,16 +1,13 @@
 //! One run of a daemon process.
 
-use std::fs::File;
 use std::io::{ErrorKind, PipeReader, PipeWriter, Write, pipe};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-
-use crate::watchdog::DaemonWatchdog;
+use rustix::process::Signal;
+use tidegate_local_program::ProgramProcess;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -26,10 +23,8 @@ pub(crate) enum ProcessOutput<'a> {
 /// A started process that is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct ChildProcess {
-    child: Child,
+    process: ProgramProcess,
     _unread: Option<PipeReader>,
-    watchdog: Option<DaemonWatchdog>,
-    status: Option<ExitStatus>,
 }
 
 impl ChildProcess {
@@ -41,95 +36,58 @@ impl ChildProcess {
         environment: &[(String, String)],
         output: ProcessOutput<'_>,
     ) -> Self {
-        let (output, errors, unread) = match output {
-            ProcessOutput::File(log) => {
-                let file = File::options().create(true).append(true).open(log);
-                let file = file.expect("the log file can be opened");
-                let copy = file.try_clone().expect("a file handle can be copied");
-                (Stdio::from(file), Stdio::from(copy), None)
-            }
-            ProcessOutput::Unread => {
-                let (reader, writer) = full_pipe();
-                let copy = writer.try_clone().expect("a pipe can be copied");
-                (Stdio::from(writer), Stdio::from(copy), Some(reader))
-            }
-        };
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"TIDEGATE_") {
                 command.env_remove(name);
             }
         }
-        let child = command
+        command
             .args(arguments)
-            .envs(environment.iter().map(|(name, value)| (name, value)))
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors)
-            .spawn()
-            .unwrap_or_else(|error| panic!("failed to run {}: {error}", program.display()));
-        let watchdog = DaemonWatchdog::watch(child.id()).expect("sh can run");
+            .envs(environment.iter().map(|(name, value)| (name, value)));
+        let (started, unread) = match output {
+            ProcessOutput::File(log) => (ProgramProcess::start(&mut command, log), None),
+            ProcessOutput::Unread => {
+                let (reader, writer) = full_pipe();
+                let copy = writer.try_clone().expect("a pipe can be copied");
+                let (output, errors) = (writer.into(), copy.into());
+                let started = ProgramProcess::start_with_output(&mut command, output, errors);
+                (started, Some(reader))
+            }
+        };
         Self {
-            child,
+            process: started
+                .unwrap_or_else(|error| panic!("failed to run {}: {error}", program.display())),
             _unread: unread,
-            watchdog: Some(watchdog),
-            status: None,
         }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid()
     }
 
     /// Returns the exit status if the process has ended.
     pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
-        if self.status.is_none() && !self.is_running() {
-            self.reap();
-        }
-        self.status
+        self.process.exit_status()
     }
 
-    /// Waits for the end; returns `None` after `limit`.
+    /// Waits until the process has ended. Returns `None` after the limit.
     pub(crate) async fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + limit;
         while self.exit_status().is_none() && Instant::now() < deadline {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        self.status
+        self.exit_status()
     }
 
     /// Sends a signal, unless the process has ended.
     pub(crate) fn signal(&self, signal: Signal) {
-        if self.is_running() {
-            kill_process(Pid::from_child(&self.child), signal)
-                .expect("a child process takes signals");
-        }
+        let _ = self.process.signal(signal);
     }
 
+    /// Kills the process, unless it has ended.
     pub(crate) fn kill(&mut self) {
-        if self.status.is_none() {
-            let _ = self.child.kill();
-            self.reap();
-        }
-    }
-
-    /// Checks without reaping the child, so that its process id is not reused.
-    fn is_running(&self) -> bool {
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let pid = Pid::from_child(&self.child);
-        self.status.is_none() && matches!(waitid(WaitId::Pid(pid), look), Ok(None))
-    }
-
-    fn reap(&mut self) {
-        self.watchdog = None;
-        self.status = self.child.wait().ok();
-    }
-}
-
-impl Drop for ChildProcess {
-    fn drop(&mut self) {
-        self.kill();
+        self.process.kill();
     }
 }
 

@@ -27,7 +27,6 @@ pub(super) fn start_all(
     let session = &mut run.session;
     let folder = workspace.target().join("dev");
     session.lock = Some(state_folder::lock(&folder)?);
-    state_folder::check_no_daemons(&folder)?;
     ports::check_ports(options.port, options.admin_port)?;
     if let Some(url) = &options.redis {
         ports::check_redis(url)?;

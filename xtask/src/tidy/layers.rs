@@ -33,7 +33,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
     ("crates/api", &["core", "daemon", "engine", "store"]),
     ("crates/pumpd", &["core", "daemon", "store"]),
     ("crates/wheel", &[]),
-    ("tools/loadgen", &["core", "store"]),
+    ("tools/loadgen", &["core", "local-redis", "store"]),
     ("crates/relayd", &["client", "core", "daemon", "http-pool"]),
     ("tools/local-program", &[]),
     ("tools/local-redis", &["local-program"]),
