@@ -72,7 +72,7 @@ async fn an_unsafe_server_can_be_allowed_with_a_warning() {
 
 #[tokio::test]
 async fn a_server_too_old_is_refused_with_its_version() {
-    let redis = RedisOptions::new().old().start();
+    let redis = RedisOptions::old().start();
     for program in BOTH {
         let said = refused(program, &redis, "").await.log;
         assert!(said.contains("6.2.") && said.contains("too old"), "{said}");

@@ -199,7 +199,7 @@ async fn a_publish_is_stored_and_answered_504_if_the_replica_is_paused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_never_calls_fsync_never_confirms_the_disk() {
     let starting = tokio::task::spawn_blocking(|| {
-        let options = RedisOptions::new().valkey();
+        let options = RedisOptions::valkey();
         options.setting("appendfsync", "no").start()
     });
     let server = starting.await.unwrap();
@@ -274,7 +274,7 @@ async fn blocked_client(url: &str) -> Option<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_durable_and_the_first_large_publish_after_an_idle_time_succeed() {
     let starting = tokio::task::spawn_blocking(|| {
-        let options = RedisOptions::new().valkey().setting("timeout", "3");
+        let options = RedisOptions::valkey().setting("timeout", "3");
         options.start()
     });
     let server = starting.await.unwrap();

@@ -192,7 +192,7 @@ async fn a_dead_cluster_primary_loses_no_confirmed_publish() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn publishes_confirmed_by_the_disk_survive_a_kill() {
-    let starting = tokio::task::spawn_blocking(|| RedisOptions::new().valkey().start());
+    let starting = tokio::task::spawn_blocking(|| RedisOptions::valkey().start());
     let mut server = starting.await.unwrap();
     let settings = format!(
         "url = \"{}\"\n[durability]\ndefault = \"fsync\"\ntimeout = \"20s\"\n",

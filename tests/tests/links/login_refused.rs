@@ -24,8 +24,7 @@ fn rule() -> String {
 /// A server that can confirm writes to its disk, with the user of the daemons.
 async fn server() -> RedisServer {
     let starting = tokio::task::spawn_blocking(|| {
-        RedisOptions::new()
-            .valkey()
+        RedisOptions::valkey()
             .setting("requirepass", ADMIN_PASSWORD)
             .setting("user", &rule())
             .start()

@@ -213,7 +213,7 @@ fn plan_options(flags: &FaultsFlags) -> PlanOptions {
         classes: flags.classes.clone(),
         seconds: flags.seconds,
         deployment: flags.deployment,
-        has_waitaof: RedisOptions::new().valkey().is_available(),
+        has_waitaof: RedisOptions::has_valkey(),
     }
 }
 

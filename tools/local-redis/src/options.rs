@@ -2,11 +2,8 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::locate::ServerBinary;
-
-const DEFAULT_START_LIMIT: Duration = Duration::from_secs(20);
 
 /// How to start a [`RedisServer`](crate::RedisServer).
 ///
@@ -17,7 +14,6 @@ pub struct LocalRedisOptions {
     pub(crate) binary: ServerBinary,
     pub(crate) data_folder: Option<PathBuf>,
     pub(crate) port: Option<u16>,
-    pub(crate) start_limit: Duration,
     /// Whether to run as a sentinel, which stores nothing and monitors other servers.
     pub(crate) is_sentinel: bool,
     pub(crate) ignores_sigxfsz: bool,
@@ -42,7 +38,6 @@ impl LocalRedisOptions {
             binary,
             data_folder: None,
             port: None,
-            start_limit: DEFAULT_START_LIMIT,
             is_sentinel: false,
             ignores_sigxfsz: false,
             environment: Vec::new(),
@@ -74,13 +69,6 @@ impl LocalRedisOptions {
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
-        self
-    }
-
-    /// Sets the time limit of a start, including the loading of data. Default: 20 s.
-    #[must_use]
-    pub fn start_limit(mut self, limit: Duration) -> Self {
-        self.start_limit = limit;
         self
     }
 

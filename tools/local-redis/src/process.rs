@@ -12,6 +12,8 @@ use crate::folder::DataFolder;
 use crate::options::LocalRedisOptions;
 use crate::probe::probe;
 
+const START_LIMIT: Duration = Duration::from_secs(20);
+
 #[derive(Debug)]
 pub(crate) struct ServerProcess(ProgramProcess);
 
@@ -77,7 +79,7 @@ impl ServerProcess {
             Ok(other) => Err(format!("another server (process {other}) uses the port")),
             Err(error) => Err(error.to_string()),
         };
-        self.0.wait_until(options.start_limit, check)
+        self.0.wait_until(START_LIMIT, check)
     }
 
     pub(crate) fn pid(&self) -> u32 {

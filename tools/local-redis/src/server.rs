@@ -33,7 +33,7 @@ impl RedisServer {
     ///
     /// # Errors
     /// [`LocalRedisError::FolderInUse`] if another server uses the given data folder; [`LocalRedisError::NotStarted`],
-    /// with the last lines of its log, if the server ended or was not up within [`LocalRedisOptions::start_limit`];
+    /// with the last lines of its log, if the server ended or was not up within 20 s;
     /// [`LocalRedisError::Io`] if a system call failed or no port is free.
     pub fn start(options: LocalRedisOptions) -> Result<Self, LocalRedisError> {
         let folder = DataFolder::open(options.data_folder.as_deref())?;

@@ -10,15 +10,8 @@ use crate::wall_clock::WallClock;
 
 /// Options of a Redis. The default is as recommended for a deployment: an append-only file that is synced once a
 /// second, and no eviction.
-#[derive(Debug, Clone, Default)]
-pub struct RedisOptions {
-    program: RedisProgram,
-    is_sentinel: bool,
-    ignores_sigxfsz: bool,
-    environment: Vec<(String, String)>,
-    settings: Vec<(String, String)>,
-    whole_file: Option<WholeFile>,
-}
+#[derive(Debug, Clone)]
+pub struct RedisOptions(LocalRedisOptions);
 
 /// A configuration file of a server.
 #[derive(Debug, Clone)]
@@ -33,21 +26,42 @@ pub struct WholeFile {
     pub password: &'static str,
 }
 
-/// The server program.
-#[derive(Debug, Clone, Copy, Default)]
-enum RedisProgram {
-    /// Any supported version.
-    #[default]
-    Usual,
-    Old,
-    Valkey,
-}
-
 impl RedisOptions {
-    /// Returns the default options.
+    /// Returns the default options, with any supported version.
+    ///
+    /// # Panics
+    /// If no server can be obtained; so do [`Self::valkey`], [`Self::old`] and [`Self::sentinel`].
     #[must_use]
+    #[expect(clippy::new_without_default, reason = "it may download a server")]
     pub fn new() -> Self {
-        Self::default()
+        let binary = obtain(&workspace_cache(), &mut print_figure);
+        Self(LocalRedisOptions::new(expect_server(binary)))
+    }
+
+    /// Returns options of a Redis 6.2, which is too old to be supported.
+    #[must_use]
+    pub fn old() -> Self {
+        let binary = obtain_old(&workspace_cache(), &mut print_figure);
+        Self(LocalRedisOptions::new(expect_server(binary)))
+    }
+
+    /// Returns options of a Valkey 8, which has `WAITAOF`.
+    #[must_use]
+    pub fn valkey() -> Self {
+        Self(LocalRedisOptions::new(expect_server(obtained_valkey())))
+    }
+
+    /// Whether a Valkey is available or can be downloaded. Blocks during a download.
+    #[must_use]
+    pub fn has_valkey() -> bool {
+        obtained_valkey().is_ok()
+    }
+
+    /// Returns options of a Redis Sentinel. Settings with the name `sentinel` say what it monitors.
+    #[must_use]
+    pub fn sentinel() -> Self {
+        let binary = obtain(&workspace_cache(), &mut print_figure);
+        Self(LocalRedisOptions::sentinel(expect_server(binary)))
     }
 
     /// Syncs every write before it is answered (`appendfsync always`): a crash loses no acknowledged
@@ -63,128 +77,67 @@ impl RedisOptions {
         self.setting("appendonly", "no")
     }
 
-    /// Selects a Redis 6.2, which is too old to be supported.
-    #[must_use]
-    pub fn old(mut self) -> Self {
-        self.program = RedisProgram::Old;
-        self
-    }
-
-    /// Selects a Valkey 8, which has `WAITAOF`.
-    #[must_use]
-    pub fn valkey(mut self) -> Self {
-        self.program = RedisProgram::Valkey;
-        self
-    }
-
-    /// Returns options for a Redis Sentinel. Settings with the name `sentinel` say what it monitors.
-    #[must_use]
-    pub fn sentinel() -> Self {
-        Self {
-            is_sentinel: true,
-            ..Self::default()
-        }
-    }
-
     /// Lets [`limit_file_size`](crate::limit_file_size) simulate a full disk.
     #[must_use]
-    pub fn ignores_sigxfsz(mut self) -> Self {
-        self.ignores_sigxfsz = true;
-        self
+    pub fn ignores_sigxfsz(self) -> Self {
+        Self(self.0.ignores_sigxfsz())
     }
 
-    /// Gives it this wall clock, which can be set while it runs. Reading the clock then takes a few µs
-    /// more.
+    /// Gives it this wall clock, which can be set while it runs. Reading the clock then takes a few µs more.
     #[must_use]
-    pub fn clock(mut self, clock: &WallClock) -> Self {
-        let environment = clock.environment();
-        let own = environment.map(|(name, value)| (name.to_owned(), value));
-        self.environment.extend(own);
-        self
+    pub fn clock(self, clock: &WallClock) -> Self {
+        let environment = clock.environment().into_iter();
+        Self(environment.fold(self.0, |options, (name, value)| {
+            options.environment_variable(name, value)
+        }))
     }
 
     /// Adds a line of `redis.conf`.
     #[must_use]
-    pub fn setting(mut self, name: &str, value: &str) -> Self {
-        self.settings.push((name.to_owned(), value.to_owned()));
-        self
+    pub fn setting(self, name: &str, value: &str) -> Self {
+        Self(self.0.setting(name, value))
     }
 
     /// Starts it with this configuration file and no other settings. Changes of the file by the server are kept over
     /// restarts.
     #[must_use]
-    pub fn whole_file(mut self, file: WholeFile) -> Self {
-        self.whole_file = Some(file);
-        self
+    pub fn whole_file(self, file: WholeFile) -> Self {
+        let options = self.0.port(file.port);
+        Self(options.whole_file(file.text, file.user, file.password))
     }
 
-    /// Starts it. Blocks for about 50 ms, or longer if the program has to be downloaded first.
+    /// Starts it. Blocks for about 50 ms.
     ///
     /// # Panics
-    /// If no suitable program is available, or it does not start; the message says why.
+    /// If it does not start.
     #[must_use]
     pub fn start(&self) -> RedisServer {
-        RedisServer::start(self.options()).unwrap_or_else(|error| panic!("{error}"))
+        RedisServer::start(self.0.clone()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Starts a cluster of `primaries` primaries with one replica each. Blocks for some seconds.
     ///
     /// # Panics
-    /// If it does not become available; the message says why.
+    /// If it does not start.
     #[must_use]
     pub fn start_cluster(&self, primaries: usize) -> RedisCluster {
-        let started = RedisCluster::start(&self.options(), primaries, 1);
+        let started = RedisCluster::start(&self.0, primaries, 1);
         started.unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    fn options(&self) -> LocalRedisOptions {
-        let options = if self.is_sentinel {
-            LocalRedisOptions::sentinel(self.binary())
-        } else {
-            LocalRedisOptions::new(self.binary())
-        };
-        let options = match self.ignores_sigxfsz {
-            true => options.ignores_sigxfsz(),
-            false => options,
-        };
-        let options = match &self.whole_file {
-            Some(file) => options
-                .port(file.port)
-                .whole_file(&file.text, file.user, file.password),
-            None => options,
-        };
-        let environment = self.environment.iter();
-        let options = environment.fold(options, |options, (name, value)| {
-            options.environment_variable(name, value)
-        });
-        let settings = self.settings.iter();
-        settings.fold(options, |options, (name, value)| {
-            options.setting(name, value)
-        })
-    }
-
-    /// Whether such a program is available or can be downloaded. Blocks during a download.
-    #[must_use]
-    pub fn is_available(&self) -> bool {
-        self.obtain().is_ok()
-    }
-
-    fn binary(&self) -> ServerBinary {
-        self.obtain().unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    fn obtain(&self) -> Result<ServerBinary, LocalRedisError> {
-        let mut report = |line: &str| print_figure(line);
-        let cache = workspace_cache();
-        match self.program {
-            RedisProgram::Usual => obtain(&cache, &mut report),
-            RedisProgram::Old => obtain_old(&cache, &mut report),
-            RedisProgram::Valkey => obtain_valkey(&cache, &mut report),
-        }
     }
 }
 
+fn obtained_valkey() -> Result<ServerBinary, LocalRedisError> {
+    obtain_valkey(&workspace_cache(), &mut print_figure)
+}
+
+fn expect_server(obtained: Result<ServerBinary, LocalRedisError>) -> ServerBinary {
+    obtained.unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Starts a Redis with the default options. Dropping the handle kills it.
+///
+/// # Panics
+/// If it does not start.
 #[must_use]
 pub fn start_redis() -> RedisServer {
     RedisOptions::new().start()

@@ -78,11 +78,11 @@ impl StandaloneRedis {
 impl RedisBackend {
     pub(super) async fn start(plan: &Plan, folder: &Path) -> Self {
         let deployment = plan.deployment;
-        let options = with_users(RedisOptions::new().ignores_sigxfsz(), plan);
         let options = match plan.is_synced {
-            true => options.valkey(),
-            false => options,
+            true => RedisOptions::valkey(),
+            false => RedisOptions::new(),
         };
+        let options = with_users(options.ignores_sigxfsz(), plan);
         let servers = match deployment {
             Deployment::Always => start_standalone(options.always_synced(), plan, folder).await,
             Deployment::EverySecond => start_standalone(options, plan, folder).await,
