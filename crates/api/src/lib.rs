@@ -1,16 +1,15 @@
-//! The HTTP daemon: publish, consume, acknowledge.
+//! The HTTP daemon: its clients publish, reserve and acknowledge jobs.
 //!
 //! ```text
-//!  listener ─► front ─► lmstfy/routes ─► lmstfy/VERB ─► store
-//!              (every     (all routes)    (one file      ▲
-//!               request)                   a verb)       │
-//!                                             └─► waiters┘   waiting consumers
-//!  listener ─► youzan/routes ─► youzan/VERB
-//!  listener ─► admin/router, dashboard/routes
+//!  public port ──► front ──────────┬► v1/routes ────────► v1/VERB ──────────┐
+//!                                  └► lmstfy/dispatch ──► lmstfy/VERB ──────┤
+//!  youzan port ──► youzan/listener ─► youzan/routes ────► youzan/VERB ──────┼─► engine ─► store
+//!  admin port ───► admin/native ───┬► v1/routes ────────► v1/VERB ──────────┤
+//!                                  └► admin/router ─────► admin, dashboard ─┘
 //! ```
 //!
-//! A handler parses the request, calls a verb of its pool, and renders the answer. All durable state is in Redis, so
-//! any number of these processes may run behind a load balancer.
+//! A handler parses the request, calls the engine, and renders the answer. All durable state is in Redis, so any number
+//! of these processes may run behind a load balancer.
 
 mod accounts;
 mod admin;

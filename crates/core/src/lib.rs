@@ -4,7 +4,7 @@
 //! A job belongs to a queue of a namespace. It is stored as a record, in the bucket of its lane of the queue. It is
 //! delayed, ready, leased, dead or done: [`lifecycle`] has the rules. `docs/glossary.md` defines all terms.
 //!
-//! Durations carry their unit in the name (`delay_ms`); instants end in `_at_ms` and count
+//! Durations carry their unit in the name (`delay_ms`); instants have names as `due_at_ms` and count
 //! milliseconds since 1970 on the clock of Redis.
 
 mod api_key;

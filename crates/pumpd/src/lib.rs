@@ -1,16 +1,17 @@
 //! The timer daemon: makes jobs ready when they are due.
 //!
 //! ```text
-//!            alarms ────────┐            ┌──► run (load_slot, move_due, sweep) ─┐
-//!                           ▼            │                                      │
-//!  keeper ──gained/lost──► conductor ──wheel──► bucket is due                   │
-//!    ▲                      ▲                                                   │
-//!    └── roster, leases     └────────────── next due time of the bucket ◄───────┘
+//!                        alarms ───┐                      ┌──► load_slot, move_due, sweep ──┐
+//!                                  ▼                      │                                 │
+//!  lease_keeper ──gained, lost──► scheduler ──is due──► bucket                              │
+//!    ▲                             ▲                                                        │
+//!    └── rosters, locks            └────────────── next due times of the bucket ◄───────────┘
 //! ```
 //!
-//! * `keeper` assigns the buckets of each server to the live instances, and holds the locks of this instance's buckets.
-//! * `conductor` keeps the next due time of every bucket in a timing wheel, and runs the buckets that are due.
-//! * `bucket` makes the due calls for one bucket, once.
+//! * `lease_keeper` holds the locks of the buckets that are the `share` of this instance, server by server.
+//! * `scheduler` keeps the next due time of each bucket in a timing wheel, and starts a run for a bucket that is due.
+//! * `bucket` makes the due calls of one run; `schedules` publishes the jobs of due ticks.
+//! * `kept_dead` deletes old dead jobs, without a lock.
 //! * `sizes` reads the sizes of queues in the buckets of this instance for a scrape, `size_metrics` shows them.
 //! * `audit` is not part of the daemon: it is a command for operators that checks the buckets.
 //!

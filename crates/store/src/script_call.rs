@@ -18,7 +18,7 @@ use crate::store::Store;
 /// The longest pause behind a call that changes many jobs. On a link on which calls take longer the server mostly waits.
 const BULK_PAUSE_MAX: Duration = Duration::from_millis(5);
 
-/// Builder of a script call. It writes arguments directly into a command: `redis::ScriptInvocation` would allocate
+/// Builder of a script call. It writes arguments directly into a command: the type of the `redis` crate would allocate
 /// each argument separately, and a batch has hundreds.
 pub(crate) struct Call<'a> {
     store: &'a Store,

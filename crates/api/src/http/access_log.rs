@@ -17,7 +17,7 @@ const HIDDEN: &str = "***";
 
 /// The length of a generated token, and of the id of a job.
 const TOKEN_BYTES: usize = 26;
-/// The length of `tg_ID_`.
+/// The length of `tg_`, an id and `_`.
 const KEY_BEGIN_BYTES: usize = API_KEY_ID_BYTES + 4;
 /// Far more jobs than a bucket has in its life.
 const JOB_NUMBER_MAX: u64 = 1 << 32;
@@ -156,7 +156,7 @@ fn has_credential(text: &[u8]) -> bool {
     runs.any(is_token) || text.windows(KEY_BEGIN_BYTES).any(begins_key)
 }
 
-/// Whether a text is `tg_ID_`, with which each API key begins.
+/// Whether a text is the beginning of an API key: `tg_`, an id and `_`.
 fn begins_key(text: &[u8]) -> bool {
     let id = text.strip_prefix(b"tg_");
     let id = id.and_then(|id| id.strip_suffix(b"_"));

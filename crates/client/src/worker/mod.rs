@@ -195,7 +195,7 @@ impl Worker {
     }
 
     /// Adds a layer of `tower` around all handlers. It wraps a [`JobService`], and returns a service with the same
-    /// response and an error that can be boxed. Layers that are added later are inside, as in `tower::ServiceBuilder`.
+    /// response and an error that can be boxed. Layers that are added later are inside, as in the builder of `tower`.
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<JobService> + Send + 'static,

@@ -19,8 +19,8 @@ const BYTES_MAX: usize = 16 << 20;
 /// The most changes that one write has.
 const CHANGES_MAX: usize = 4096;
 
-/// Keeps tasks in a file, to which a thread appends them. Changes that arrive while it waits for the disk are written together,
-/// with one `fdatasync`. The file is rewritten when it is larger than 1 MiB and twice as large as the tasks in it.
+/// Keeps tasks in a file, to which a thread appends them. Changes that arrive while it waits for the disk are written
+/// and synced together. The file is rewritten when it is larger than 1 MiB and twice as large as the tasks in it.
 ///
 /// The file has one user: a second process that opens it gets an error. The rest of an unfinished write, left by a
 /// crash, is removed; damage in any other place is an error, since tasks would be lost.
