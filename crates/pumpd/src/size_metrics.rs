@@ -36,7 +36,7 @@ const OF_POOLS: [GaugeFamily<CollectedSizes>; 6] = [
     ),
     (
         "tidegate_oldest_overdue_seconds",
-        "Time for which the earliest timer is overdue, in seconds: that of a delayed job, a lease, or the loading of a far slot. About 0 while pumps keep up.",
+        "Time for which the earliest timer is overdue, in seconds. Timers are for delayed jobs, leases, and far slots to load. About 0 while pumps keep up.",
         |pool| Some(pool.sizes.as_ref()?.overdue_ms as f64 / 1000.0),
     ),
     ("tidegate_queues", "Number of known queues.", |pool| {

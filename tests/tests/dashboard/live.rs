@@ -37,7 +37,7 @@ async fn charts_are_drawn_while_a_page_is_open() {
         }
         browser.shows("published").await;
         browser
-            .shows("Rates count only the jobs that went through this process of tidegate-api")
+            .shows("Rates count the jobs of this process of tidegate-api only")
             .await;
         let points = browser
             .run(

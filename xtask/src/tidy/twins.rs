@@ -24,7 +24,7 @@ const ALLOWED: [(&str, &str, &str); 6] = [
     (
         "SettleCall",
         "SettlementKind",
-        "the name of a call, and what a relay tells its source",
+        "the name of a call, and the message of a relay to its source",
     ),
     (
         "Settlement",

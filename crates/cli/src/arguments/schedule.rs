@@ -44,7 +44,7 @@ pub(crate) enum ScheduleCommand {
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("times").required(true).args(["cron", "every"]),
-    after_help = "The schedule has no other settings than those of this command: a flag that is left out has its default.
+    after_help = "This command sets the schedule as a whole: a flag that is left out has its default.
 The queue of a schedule cannot be changed: delete the schedule, and set it again.
 
 A cron pattern has five fields (minute, hour, day of the month, month, day of the week), or six that begin with the seconds.

@@ -38,7 +38,7 @@ pub(super) fn check_clock(
     let seconds = difference.as_secs();
     report.problem(
         "clock",
-        format!("the clock of this machine is {seconds} s {way} that of the server"),
+        format!("the clock of this machine is {seconds} s {way} the clock of the server"),
         "synchronise both with NTP. Delays count on the clock of Redis, but --run-at and the times of jobs are compared with this one",
     );
 }

@@ -78,7 +78,7 @@ pub(super) async fn check_key(
                 "{} is an admin port, which checks accounts and no API keys",
                 server.url
             ),
-            "use the port of `listen` in TG_URL, 7777 by default, and this one with --admin",
+            "use the port of `listen` in TG_URL, 7777 by default, and this URL with --admin",
         );
         return report.skipped(CHECK, "no port for clients was found");
     }
@@ -161,7 +161,7 @@ async fn report_failure(
             let url = &server.url;
             let (detail, remedy) = match server.kind().await {
                 ReachedKind::PumpOrRelay => (
-                    format!("{url} is the port of a pump or a relay, not that of /v1"),
+                    format!("{url} is the port of a pump or a relay, not the port of /v1"),
                     "use the port of `listen` of tidegate-api in TG_URL, 7777 by default",
                 ),
                 ReachedKind::AdminPort | ReachedKind::Unknown => (

@@ -65,7 +65,7 @@ pub(super) async fn reach(
 async fn try_reach(url: &str) -> Result<ReachedServer, Unreachable> {
     let (host, port) = host_and_port(url).ok_or_else(|| {
         // It may have a password.
-        let detail = "the URL is not that of a server".to_owned();
+        let detail = "the URL names no server".to_owned();
         Unreachable::new(
             detail,
             "write it like http://127.0.0.1:7777 or https://tidegate.example.com",

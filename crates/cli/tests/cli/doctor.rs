@@ -138,7 +138,7 @@ async fn what_is_not_the_api_is_named() {
             &url(api.admin()),
             [
                 "port: http://127.0.0.1",
-                "7777 by default, and this one with --admin",
+                "7777 by default, and this URL with --admin",
             ],
         ),
         (

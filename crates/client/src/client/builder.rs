@@ -111,7 +111,7 @@ impl ClientBuilder {
         };
         if !parsed.is_some_and(|uri| is_http(&uri) && !has_more(&uri)) {
             // It may have a password.
-            let text = "the URL is not that of a server: write it like https://tidegate.example.com, without a user, a \
+            let text = "the URL names no server: write it like https://tidegate.example.com, without a user, a \
                         query or a fragment";
             return Err(Error::Setup(text.to_owned()));
         }
@@ -144,10 +144,7 @@ mod tests {
         assert!(complete("http://localhost:7777/").build().is_ok());
         let error = |builder: ClientBuilder| builder.build().unwrap_err().to_string();
         for url in ["", "localhost:7777", "ftp://a", "http://", "http://a?b=c"] {
-            assert!(
-                error(complete(url)).contains("not that of a server"),
-                "{url}"
-            );
+            assert!(error(complete(url)).contains("names no server"), "{url}");
         }
         let bare = || Client::builder("http://localhost");
         assert!(error(bare().key("k")).contains(".namespace("));

@@ -72,7 +72,7 @@ schema_of_job!(
         ),
         (
             "durability",
-            "What must have stored the job before the batch is answered. By default as set for the namespace.",
+            "The durability that the jobs need before the batch is answered. By default as set for the namespace.",
         ),
     ]
 );

@@ -21,7 +21,7 @@ use crate::{Durability, NamespaceGrant};
 
 schema_of!(ErrorText, "ErrorText", {
     let description =
-        format!("What failed, for people. Only the first {ERROR_BYTES_MAX} bytes are kept.");
+        format!("The error, for people. Only the first {ERROR_BYTES_MAX} bytes are kept.");
     ObjectBuilder::new()
         .schema_type(Type::String)
         .description(Some(description))
@@ -131,7 +131,7 @@ schema_of!(NamespaceGrant, "KeyNamespace", {
 
 schema_of!(Durability, "Durability", {
     let description =
-        "What has stored the job: `memory`, `replica:N`, `fsync` or `fsync+replica:N`.";
+        "The durability of the stored job: `memory`, `replica:N`, `fsync` or `fsync+replica:N`.";
     let pattern = "^(memory|fsync|(fsync\\+)?replica:[1-9]\\d{0,2})$";
     text_schema(description, Durability::TEXT_BYTES_MAX)
         .pattern(Some(pattern))

@@ -73,7 +73,7 @@ impl BurstOptions {
         let other_begin_us = due_us - OTHER_BEFORE * 1_000_000;
         let left_us = other_begin_us.checked_sub(now_us());
         let left_us = left_us.ok_or_else(|| LoadgenError::TooSlow(format!(
-            "the server accepted fewer than {} jobs per second: lower --publish-rate to what it sustains",
+            "the server accepted fewer than {} jobs per second: lower --publish-rate to a rate that it sustains",
             self.publish_rate
         )))?;
         run.pause("waiting for the burst", Duration::from_micros(left_us))

@@ -126,7 +126,7 @@ async fn news(
     let link = links::with_query(&links::jobs(&pool.name, queue), address);
     Ok(html! {
         @if is_part {
-            p { "To compare this list with what there is now would take too many calls. " a href=(link) { "Load it again" } }
+            p { "Comparing this list with the queue would take too many calls. " a href=(link) { "Load it again" } }
         } @else if let Some(changes) = changes {
             p { "Since this list was loaded: " (changes) ". " a href=(link) { "Load it again" } }
         }
@@ -154,7 +154,7 @@ pub(super) fn read_error_group(
     let group = pairs.iter().find(|(name, _)| name == ERROR_GROUP);
     let group = group.map(|(_, digest)| digest.parse()).transpose();
     group.map_err(|_| {
-        let text = format!("{ERROR_GROUP} must be that of a link of the dead letter");
+        let text = format!("{ERROR_GROUP} must come from a link of the dead letter");
         InvalidRequest::of_field(ERROR_GROUP, text)
     })
 }

@@ -134,7 +134,7 @@ async fn revoke(visit: &Visit, form: &SubmittedForm) -> Result<Response, PageErr
     };
     if form.get("step") != Some("run") {
         let content = html! {
-            p { "Clients that use it are refused within a second, those that wait for jobs too. It cannot be brought back." }
+            p { "Within a second, servers refuse clients that use it, and end their waits for jobs. A revoked key cannot be brought back." }
             @match &entry {
                 Ok(key) => (details(id, key)),
                 Err(damaged) => p { code { (id) } " is damaged: " (damaged.reason) }

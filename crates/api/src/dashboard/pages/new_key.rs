@@ -47,7 +47,7 @@ pub(super) fn create_form(visit: &Visit) -> Markup {
             // Sent twice, the form creates one key.
             input type="hidden" name="new_id" value=(generate_key_id());
             div.row {
-                label { "What it is for" input name="description" required maxlength=(DESCRIPTION_BYTES_MAX); }
+                label { "Purpose" input name="description" required maxlength=(DESCRIPTION_BYTES_MAX); }
                 label { "Namespace, * = all" input name="namespace" required maxlength="255"; }
                 @if pools.len() > 1 {
                     label { "Pool"

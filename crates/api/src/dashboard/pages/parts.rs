@@ -129,8 +129,8 @@ pub(super) fn charts(
             (chart("Lateness, of the pool", Unit::Milliseconds, &samples, &lateness))
         }
         p.hint {
-            "Charts have what was seen while a page of this pool or queue was open, in the last 5 minutes. "
-            "Rates count only the jobs that went through this process of tidegate-api, not those of other processes: for the "
+            "Charts show the last 5 minutes, as far as a page of this pool or queue was open. "
+            "Rates count the jobs of this process of tidegate-api only: for the "
             "whole deployment, sum " code { "rate(infra_lmstfy_redis_publish_jobs[1m])" } " of all processes in Prometheus."
         }
     }

@@ -124,7 +124,7 @@ async fn live_block(
                 }
             }
         }
-        p.hint { "Figures of the queue are as old as those of the metrics." }
+        p.hint { "The numbers of the queue are as old as the metrics." }
     })
 }
 

@@ -40,7 +40,7 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     let reports = engine.relays.reports(&keys).await?;
     let live = html! {
         @if relays.is_empty() {
-            p.hint { "No relay is set through the API. A relay is set with " code { "PUT /v1/NAMESPACE/relays/NAME" } ". Those in files of tidegate-relayd are not known here." }
+            p.hint { "No relay is set through the API. A relay is set with " code { "PUT /v1/NAMESPACE/relays/NAME" } ". Relays in files of tidegate-relayd are not known here." }
         } @else {
             div.wide.roomy role="region" tabindex="0" aria-label="Relays" { table {
                 thead { tr {

@@ -114,7 +114,7 @@ const TABLE: [HeaderRow; 14] = [
         AnswerHeader::Replayed,
         "Tidegate-Replayed",
         || only("true"),
-        "The answer repeats that to an earlier publish with the same `Idempotency-Key`.",
+        "The answer repeats the answer to an earlier publish with the same `Idempotency-Key`.",
     )
     .optional(),
     row(

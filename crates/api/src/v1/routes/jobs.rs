@@ -63,8 +63,8 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
     )
         .about(
             "Publish a job",
-            "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Without a content type, or with that of \
-             a form, a body that is valid JSON is JSON. Options are parameters of the query \
+            "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Without a content type, or with the \
+             content type of a form, a body that is valid JSON is JSON. Options are parameters of the query \
              or headers `Tidegate-…`; an option in both is an error. Each header `Job-Attr-NAME` is an attribute of the job. \
              A header `traceparent` continues the trace of the caller, if the server has a collector.\n\nWithout a \
              key every publish is a new job. With `key`, `if_exists` decides what happens to a job that has it.\n\nWith `wait` the answer is the \
@@ -73,7 +73,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         .parameters(of_publish)
         .body(BodyShape::Payload)
         .answers(&[
-            json(200, "PublishedJob", "A job has the key, or the request is a repetition: `outcome` says what was done. Or the result (`wait`).")
+            json(200, "PublishedJob", "A job has the key, or the request is a repetition; see `outcome`. With `wait`: the result.")
                 .body(BodyShape::JsonOrPayload("PublishedJob"))
                 .headers(&[AnswerHeader::Replayed, AnswerHeader::JobId])
                 .links(LINKS_OF_A_JOB),
@@ -190,10 +190,10 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         Scope::Publish,
         within_limit!(job::cancel),
     )
-        .about("Cancel a job", "Deletes a job that no worker holds. `running` says what happens to one that a worker holds.")
+        .about("Cancel a job", "Deletes a job that no worker holds. `running` decides what happens if a worker holds the job.")
         .parameters(of_cancel)
         .answers(&[
-            json(200, "CancelAnswer", "The job will not run. `outcome` says what was done."),
+            json(200, "CancelAnswer", "The job will not run; see `outcome`."),
             json(202, "CancelAnswer", "The worker that holds the job is notified when it extends its lease."),
         ])
         .problems(&[JobNotFound, JobRunning]),
@@ -206,7 +206,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
     )
         .about(
             "Explain a job",
-            "Why it is not delivered now, or not any more: a cause, a sentence with what to do, and facts.",
+            "Says why the job is not delivered now, or not any more: a cause, a remedy in one sentence, and facts.",
         )
         .parameters(of_job)
         .answers(&[json(200, "JobExplanation", "Why the job is where it is.")])
@@ -236,7 +236,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
     )
         .about(
             "Fetch the result of a job",
-            "What a worker returned with its ack, kept as long as the job (`retain`). With `wait` the answer comes when the job has ended.",
+            "The result that a worker returned with its ack. It is kept as long as the job (`retain`). With `wait` the answer comes when the job has ended.",
         )
         .parameters(of_result)
         .answers(&[

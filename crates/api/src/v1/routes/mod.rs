@@ -36,12 +36,12 @@ pub(super) const TAGS: [(&str, &str, &[OperationRow]); 6] = [
     ),
     (
         "workers",
-        "Reserving jobs, and what is done with their leases.",
+        "Reserving jobs, and ending or extending their leases.",
         &workers::OPERATIONS,
     ),
     (
         "queues",
-        "What queues hold, their policies, and their lanes.",
+        "Numbers of jobs, policies and lanes of queues.",
         &queues::OPERATIONS,
     ),
     (

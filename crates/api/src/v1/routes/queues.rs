@@ -32,7 +32,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
     )
         .about(
             "List queues",
-            "The queues of the namespace. A queue without jobs is forgotten within two minutes. Each page is sorted by name, the list is not. A queue may be on two pages.",
+            "Lists the queues of the namespace. A queue without jobs leaves the list within two minutes. Each page is sorted by name, the list is not. A queue may be on two pages.",
         )
         .parameters(of_list)
         .answers(&[json(200, "QueueListPage", "A page of queues.")]),
@@ -70,7 +70,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
     )
         .about(
             "Show the policy of a queue",
-            "All fields; what was not set has its default.",
+            "All fields. A field that was not set has its default.",
         )
         .answers(&[policy("The policy.")])
         .problems(&[PolicyUnreadable]),
@@ -113,7 +113,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
     )
         .about(
             "List policies",
-            "The queues with a stored policy, also those without jobs. `*` as the namespace stands for all.",
+            "The queues with a stored policy, also queues without jobs. `*` as the namespace stands for all namespaces.",
         )
         .parameters(of_list)
         .answers(&[json(200, "PolicyListPage", "A page of policies.")]),
@@ -126,7 +126,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
     )
         .about(
             "List queues with lanes",
-            "The queues with more than one lane. `*` as the namespace stands for all.",
+            "The queues with more than one lane. `*` as the namespace stands for all namespaces.",
         )
         .parameters(of_list)
         .answers(&[json(200, "LanesListPage", "A page of queues with their lanes.")]),
@@ -148,7 +148,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
     )
         .about(
             "Set the lanes of a queue",
-            "Lanes spread a queue over the nodes of Redis, and its jobs lose their order. Lanes that are closed are used until they are empty.",
+            "Lanes spread a queue over the nodes of Redis, and its jobs lose their order. Consumers empty a closed lane before it is removed.",
         )
         .body(BodyShape::Json("SetLanesBody"))
         .answers(&[json(200, "QueueLanes", "The lanes.")]),
@@ -161,7 +161,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
     )
         .about(
             "Delete the jobs of a queue",
-            "Deletes all jobs in one state: those that were in the queue when the call began.",
+            "Deletes the jobs that are in one state when the call begins.",
         )
         .body(BodyShape::Json("PurgeBody"))
         .answers(&[json(200, "PurgeAnswer", "How many jobs were deleted.")]),

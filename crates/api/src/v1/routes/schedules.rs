@@ -42,7 +42,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
         Scope::Read,
         within_limit!(schedules::show),
     )
-        .about("Show a schedule", "What it does, and its next tick.")
+        .about("Show a schedule", "Its definition, and its next tick.")
         .answers(&[schedule(200, "The schedule.")])
         .problems(&[ScheduleNotFound, ScheduleUnreadable]),
     operation(
@@ -79,7 +79,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
     )
         .about(
             "Delete a schedule",
-            "It publishes no more jobs. Those that it has published stay.",
+            "It publishes no more jobs. Jobs that it has published stay.",
         )
         .parameters(of_schedule_change)
         .answers(&[json(200, "DeletedSchedule", "The schedule is deleted.")])

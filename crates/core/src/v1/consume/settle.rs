@@ -214,7 +214,7 @@ impl AckItem {
     fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
         if self.result.is_none() && self.result_base64.is_none() {
             if self.content_type.is_some() {
-                let detail = "content_type is that of result or result_base64; send one of them";
+                let detail = "content_type belongs to result or result_base64; send one of them";
                 return Err(InvalidRequest::of_field("content_type", detail));
             }
             return Ok(());

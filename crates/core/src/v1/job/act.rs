@@ -123,7 +123,7 @@ impl CheckedRequest for ActBody {
         match (self.act, &self.change) {
             (ActName::Change, Some(change)) => change.check(limits)?,
             (ActName::Change, None) => {
-                return of_field("change", "say what to change, as {\"delay\":\"5m\"}");
+                return of_field("change", "name a change, such as {\"delay\":\"5m\"}");
             }
             (_, Some(_)) => return of_field("change", "change is for `change` only"),
             (_, None) => {}

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::v1::values::Timestamp;
 use crate::{JobsByState, QueueName};
 
-/// A queue. One that was never used has no jobs, and is not an error.
+/// A queue. A queue that was never used has no jobs, and is not an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QueueView {

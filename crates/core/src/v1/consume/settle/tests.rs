@@ -82,7 +82,7 @@ fn a_done_job_may_have_a_result() {
     );
     expect_error::<AckBody>(
         &item(json!({"lease": "b", "content_type": "text/plain"})),
-        "invalid_parameter: leases[1].content_type: content_type is that of result",
+        "invalid_parameter: leases[1].content_type: content_type belongs to result",
     );
     expect_error::<AckBody>(
         &item(json!({"lease": "b", "result": "x".repeat(300_000)})),
