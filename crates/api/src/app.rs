@@ -33,7 +33,6 @@ pub(crate) struct App {
     pub(crate) exchange: Arc<Exchange>,
     /// The longest wait of a consumer (`waiters.wait_max`).
     pub(crate) wait_max: Duration,
-    /// The limits on requests.
     pub(crate) request_limits: RequestLimits,
     /// The defaults of request parameters. SIGHUP can change them.
     job_defaults: ArcSwap<JobDefaults>,

@@ -70,7 +70,6 @@ pub struct ApiConfig {
     pub waiters: WaiterConfig,
     /// The limits on the cost of metrics.
     pub metrics: MetricsConfig,
-    /// The limits of each namespace.
     pub namespace_limits: NamespaceLimits,
     /// The defaults of request parameters.
     pub job: JobDefaults,

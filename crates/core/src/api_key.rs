@@ -44,7 +44,6 @@ pub struct Scopes(u8);
 pub enum NamespaceGrant {
     /// All namespaces; `*` as text.
     All,
-    /// This namespace.
     One(Namespace),
 }
 

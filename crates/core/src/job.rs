@@ -132,7 +132,6 @@ pub struct Job {
     pub cancel_requested: bool,
     /// Whether it has a history of failures.
     pub has_history: bool,
-    /// The state the job is in.
     pub state: JobState,
     /// Deliveries left; 0 if the job counts failures.
     pub tries_left: u16,

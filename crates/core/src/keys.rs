@@ -124,7 +124,6 @@ impl DeploymentKeys {
     }
 }
 
-/// The keys of one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketKeys {
     prefix: Box<str>,

@@ -11,7 +11,6 @@ pub const LANES_SETTLE_INTERVAL: Duration = Duration::from_secs(5);
 /// One lane of a queue. Most queues have lane 0 only, so a [`QueueKey`] converts to its lane 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane<'a> {
-    /// The queue.
     pub queue: &'a QueueKey,
     /// Number of the lane, from 0.
     pub number: u16,

@@ -15,7 +15,6 @@ use crate::JobState;
 /// The part of a job that the lifecycle depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LifecycleState {
-    /// The state the job is in.
     pub state: JobState,
     /// Deliveries left.
     pub tries_left: u16,

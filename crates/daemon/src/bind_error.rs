@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 pub struct BindError {
     /// The settings key that has the address.
     pub key: &'static str,
-    /// The address.
     pub address: SocketAddr,
     /// The error of the system.
     pub source: io::Error,

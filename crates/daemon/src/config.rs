@@ -40,7 +40,6 @@ use tables::{insert, parts};
 #[expect(missing_debug_implementations, reason = "it may hold secrets")]
 #[derive(Clone)]
 pub struct LoadedConfig<T> {
-    /// The settings.
     pub settings: T,
     /// Every key with its value and the layer that set it.
     pub values: ConfigValues,

@@ -23,7 +23,6 @@ pub(crate) fn rejected_max(connections_max: usize) -> usize {
 
 /// The decision of a listener about a connection.
 pub(crate) enum AdmissionDecision {
-    /// Serves it.
     Served(OwnedSemaphorePermit),
     /// Answers it with 503.
     Rejected(OwnedSemaphorePermit),

@@ -67,7 +67,6 @@ pub struct Peer {
     pub address: SocketAddr,
 }
 
-/// Result of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum DrainResult {

@@ -19,7 +19,6 @@ use crate::publish::size::PublishSize;
 /// The required pool: the pool of requests whose token names no pool.
 pub const DEFAULT_POOL: &str = "default";
 
-/// The settings of an engine.
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
     /// The target of each pool that moves: new jobs are stored there. A target must not move itself.

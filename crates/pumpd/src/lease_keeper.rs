@@ -29,7 +29,6 @@ pub(crate) struct LeaseKeeper {
     stop: CancellationToken,
 }
 
-/// A server and its task.
 struct ServerTask {
     buckets: watch::Sender<ServerBuckets>,
     task: AbortHandle,

@@ -29,7 +29,6 @@ pub(crate) struct BucketRun {
     pub(crate) server: ServerAddress,
 }
 
-/// The queues of all servers.
 #[derive(Debug)]
 pub(crate) struct ServerQueues {
     all: BTreeMap<ServerAddress, ServerQueue>,

@@ -61,7 +61,6 @@ pub struct AdminPortConfig {
     pub url: String,
     /// The account, if accounts are required.
     pub user: String,
-    /// Its password.
     pub password: SecretText,
 }
 

@@ -54,7 +54,6 @@ static SOURCE_ERRORS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     )
 });
 
-/// The metrics of one relay.
 #[derive(Debug)]
 pub(crate) struct RelayMetrics {
     pub(crate) confirmed: IntCounter,

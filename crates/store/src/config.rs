@@ -34,7 +34,6 @@ pub struct StoreConfig {
     /// The user at the sentinels; none = the default user.
     #[serde(deserialize_with = "unless_empty")]
     pub sentinel_username: Option<String>,
-    /// The password at the sentinels.
     #[serde(deserialize_with = "unless_empty")]
     pub sentinel_password: Option<String>,
     /// The user at Redis; none = the user of the url, or the default user. This key, `password` and `database` override

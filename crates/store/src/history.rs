@@ -9,7 +9,6 @@ use crate::store::Store;
 /// Length of the fields before the error, in bytes.
 const FIELDS_BYTES: usize = 17;
 
-/// The effect of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureEffect {
     /// The job was to be delivered again.
@@ -27,7 +26,6 @@ pub struct LoggedFailure {
     pub attempt: u32,
     /// When it ended, in ms since 1970 on the clock of Redis.
     pub at_ms: u64,
-    /// The effect.
     pub effect: FailureEffect,
     /// The error, as the consumer wrote it.
     pub error: String,

@@ -10,7 +10,6 @@ pub struct NamespaceLimits {
     pub queues: u32,
     /// Queues with a policy that differs from the defaults.
     pub policies: u32,
-    /// Schedules.
     pub schedules: u32,
     /// Relays that are set through the API.
     pub relays: u32,

@@ -103,7 +103,6 @@ impl Reply {
     }
 }
 
-/// The state with this number.
 pub(crate) fn state(number: u64) -> Result<JobState, StoreError> {
     let state = u8::try_from(number).ok().and_then(JobState::from_number);
     state.ok_or_else(|| StoreError::corrupt(format!("script returned the unknown state {number}")))

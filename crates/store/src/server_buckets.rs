@@ -7,7 +7,6 @@ use tidegate_core::placement;
 
 use crate::store::Store;
 
-/// A server and its buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerBuckets {
     /// The address of the server.

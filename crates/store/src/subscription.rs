@@ -35,18 +35,12 @@ const LOCK: &str = "lock ";
 pub enum Doorbell {
     /// A lane for which this process was registered has jobs. It is not registered any more.
     Rang {
-        /// The queue.
         queue: QueueKey,
         /// The bucket of the lane.
         bucket: u16,
     },
     /// A job that a client waits for has ended.
-    Ended {
-        /// Its bucket.
-        bucket: u16,
-        /// Its number.
-        number: u64,
-    },
+    Ended { bucket: u16, number: u64 },
     /// The subscription to these buckets is new: earlier messages may be lost.
     Resubscribed {
         /// The buckets of one server.
@@ -59,9 +53,7 @@ pub enum Doorbell {
 pub enum Alarm {
     /// A verb of the pump has work in this bucket earlier than before.
     Earlier {
-        /// The bucket.
         bucket: u16,
-        /// The verb.
         verb: PumpVerb,
         /// Time until there is work, in ms, from when the message was sent.
         in_ms: u64,
@@ -73,7 +65,6 @@ pub enum Alarm {
     RosterChanged,
     /// A pump took the lock of a bucket from another one, which was not on the roster that it knew.
     LockTaken {
-        /// The bucket.
         bucket: u16,
         /// The name of the pump that held the lock.
         from: String,

@@ -6,6 +6,7 @@
 //!
 //! It is for delays that may end with the process and its disk: for timers that several processes share, or that must not be
 //! lost with a machine, use a queue of Tidegate.
+#![warn(missing_docs)]
 
 mod builder;
 mod error;

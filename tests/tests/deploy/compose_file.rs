@@ -11,13 +11,11 @@ use crate::files::{path, yaml};
 /// The password that tests set as `TG_ADMIN_PASSWORD`.
 const PASSWORD: &str = "a-password-of-the-test";
 
-/// A service.
 pub(crate) struct ComposeService {
     pub(crate) name: String,
     pub(crate) value: Value,
 }
 
-/// Returns all services.
 pub(crate) fn services() -> BTreeMap<String, ComposeService> {
     let file = yaml("deploy/compose.yaml");
     let services = file["services"].as_object().expect("services").iter();

@@ -25,7 +25,6 @@ const METRICS_CONFIG: &str = "[metrics]\nrefresh = \"0s\"";
 const API_CONFIG: &str = "[durability]\ntimeout = \"100ms\"\n\
                           [durability.namespaces]\ndurable = \"replica:1\"";
 
-/// A query of a panel.
 struct PanelQuery {
     panel: String,
     expression: String,
@@ -63,7 +62,6 @@ fn queries() -> Vec<PanelQuery> {
     queries
 }
 
-/// A running Prometheus.
 struct RunningPrometheus {
     _process: ProgramProcess,
     base: String,

@@ -20,7 +20,6 @@ fn promtool(arguments: &[&str], file: &Path) -> String {
     run(&mut command, TOOL_LIMIT).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
 }
 
-/// Returns all rules.
 pub(crate) fn rules() -> Vec<Value> {
     let file = yaml(RULES);
     let groups = file["groups"].as_array().unwrap().clone();

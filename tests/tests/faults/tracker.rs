@@ -7,7 +7,6 @@ use tidegate_testkit::ReceivedJob;
 
 use crate::jobs::Batch;
 
-/// The history of one job.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Story {
     pub(crate) id: String,

@@ -48,7 +48,6 @@ struct CampaignTotals {
     sent: u64,
     statuses: BTreeMap<(Port, u16), u64>,
     unanswered: u64,
-    /// Hashes of the ids.
     request_ids: HashSet<u64>,
     lately: VecDeque<FuzzCase>,
 }

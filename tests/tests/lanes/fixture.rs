@@ -35,7 +35,6 @@ pub(crate) async fn lanes(api: &Daemon, queue: &QueueClient) -> (u64, u64) {
     (count("open"), count("used"))
 }
 
-/// The key of a queue.
 pub(crate) fn key(queue: &QueueClient) -> QueueKey {
     let name = format!("{}/{}", queue.namespace(), queue.name());
     QueueKey::try_from(name.as_str()).unwrap()

@@ -27,7 +27,6 @@ enum Fault {
     Asked,
     /// An operator pauses writes, and then requests another master: a planned change.
     Planned,
-    /// It is killed.
     Killed,
     /// It is paused: connections stay open and nothing is answered.
     Paused,

@@ -195,7 +195,6 @@ fn add_relays(connection: &mut redis::Connection, namespace: &str, relays: usize
     let () = add.query(connection).unwrap();
 }
 
-/// The bytes that Redis has sent.
 fn sent_bytes(connection: &mut redis::Connection) -> u64 {
     let stats: String = redis::cmd("INFO").arg("stats").query(connection).unwrap();
     let bytes = stats

@@ -32,7 +32,6 @@ const STANDSTILL_MAX: Duration = Duration::from_secs(4);
 /// Shared by runs, and held exclusively by a baseline run: no other run of this process may be in progress.
 pub(crate) static ALONE: RwLock<()> = RwLock::const_new(());
 
-/// Progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum RunProgress<'a> {
     /// Everything is being started.
@@ -69,13 +68,11 @@ pub async fn run(
     }
 }
 
-/// The observations of a run.
 pub(crate) struct RunObservations {
     /// The history, without bound and busy spans.
     pub(crate) history: History,
     pub(crate) load: MachineLoad,
     pub(crate) audits: Audits,
-    /// Findings from the deployment.
     deployment_findings: Verdict,
 }
 

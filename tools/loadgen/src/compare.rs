@@ -22,7 +22,6 @@ pub struct LoadgenResults {
 pub struct Comparison {
     /// The figure's name.
     pub name: String,
-    /// Its unit.
     pub unit: String,
     /// The median over A's rounds.
     pub a: f64,

@@ -21,7 +21,6 @@ pub(crate) struct DirectCalls<'a> {
     body_bytes: usize,
     /// Jobs that are still to be published.
     left: Cell<u64>,
-    /// Jobs that are leased.
     leased: RefCell<Vec<JobId>>,
 }
 

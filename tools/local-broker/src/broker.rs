@@ -246,7 +246,6 @@ impl LocalBroker {
         process.ok_or_else(|| std::io::Error::other("the broker is not running"))
     }
 
-    /// Which broker it is.
     #[must_use]
     pub const fn kind(&self) -> BrokerKind {
         self.program.kind

@@ -14,7 +14,6 @@ pub enum LocalBrokerError {
     /// No source has the broker.
     #[error("{kind} is not available: {source}\n{}", kind.remedy())]
     NotObtained {
-        /// The broker.
         kind: BrokerKind,
         /// Why each source failed.
         source: ObtainError,
@@ -22,7 +21,6 @@ pub enum LocalBrokerError {
     /// The broker was not ready in time, or ended during its start.
     #[error("{kind} did not start on port {port}: {reason}\nlast lines of {}:\n{log}", log_path.display())]
     NotStarted {
-        /// The broker.
         kind: BrokerKind,
         /// The port that it should listen on.
         port: u16,

@@ -7,7 +7,6 @@ use tidegate_local_program::free_port;
 /// Ports on 127.0.0.1 that were free. They stay the same over restarts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BrokerPorts {
-    /// For clients.
     pub(crate) clients: u16,
     /// For clients that use TLS. NATS has one port for both.
     pub(crate) tls: u16,

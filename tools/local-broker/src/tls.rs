@@ -5,7 +5,6 @@ use std::path::PathBuf;
 /// The certificate that a broker shows to clients that use TLS, and its key: files with PEM.
 #[derive(Debug, Clone)]
 pub struct BrokerCertificate {
-    /// The certificate.
     pub certificate: PathBuf,
     /// Its private key, as PKCS #8.
     pub key: PathBuf,

@@ -2,7 +2,6 @@
 
 use crate::http;
 
-/// The namespace of the demo.
 pub const NAMESPACE: &str = "demo";
 /// Its API key. Fixed, so that the commands in the README work unchanged. They are for one namespace of a server that
 /// listens on loopback.

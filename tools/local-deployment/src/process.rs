@@ -45,7 +45,6 @@ impl DevProcess {
         &self.name
     }
 
-    /// The path of its log.
     #[must_use]
     pub fn log(&self) -> &Path {
         &self.log

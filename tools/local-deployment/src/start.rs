@@ -36,7 +36,6 @@ pub struct DaemonPrograms {
 }
 
 impl DaemonPrograms {
-    /// The programs in a folder.
     #[must_use]
     pub fn in_folder(programs: &Path, logs: &Path) -> Self {
         Self {

@@ -69,7 +69,6 @@ impl ServerBinary {
         self.flavour
     }
 
-    /// Its version.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version

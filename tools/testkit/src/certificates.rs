@@ -6,7 +6,6 @@ use rcgen::{
 };
 use std::path::{Path, PathBuf};
 
-/// A certificate authority.
 #[derive(Debug)]
 pub struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
@@ -16,7 +15,6 @@ pub struct CertificateAuthority {
 /// A certificate and its private key, PEM-encoded.
 #[derive(Debug, Clone)]
 pub struct Certificate {
-    /// The certificate.
     pub certificate: String,
     /// Its private key.
     pub key: String,

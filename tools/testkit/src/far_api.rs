@@ -29,9 +29,7 @@ const STALLED: NetworkConditions = NetworkConditions {
 /// An API whose way to the Redis of a stack can be stalled or slow.
 #[derive(Debug)]
 pub struct FarApi {
-    /// The API.
     pub api: Daemon,
-    /// The proxy.
     pub way: FaultProxy,
     _folder: TempDir,
 }

@@ -27,7 +27,6 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub struct ReceivedSpan {
     /// The name of the program that sent it.
     pub service: String,
-    /// Its name.
     pub name: String,
     /// Its trace, its own id and its parent, in hexadecimal; no parent is an empty text.
     pub trace_id: String,

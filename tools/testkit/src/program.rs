@@ -11,7 +11,6 @@ use crate::binary;
 use crate::eventually::eventually;
 use crate::process::{ChildProcess, ProcessOutput};
 
-/// One of the daemons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DaemonProgram {
     /// `tidegate-api`.

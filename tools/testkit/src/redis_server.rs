@@ -16,7 +16,6 @@ pub struct RedisOptions(LocalRedisOptions);
 /// A configuration file of a server.
 #[derive(Debug, Clone)]
 pub struct WholeFile {
-    /// Its text.
     pub text: String,
     /// The port in the text.
     pub port: u16,

@@ -12,9 +12,7 @@ use crate::redis_server::RedisOptions;
 
 /// Name of the master in the sentinels.
 pub const MASTER_NAME: &str = "tide";
-/// The password of all servers.
 pub const PASSWORD: &str = "sesame-of-the-servers";
-/// The password of all sentinels.
 pub const SENTINEL_PASSWORD: &str = "sesame-of-the-sentinels";
 
 const SENTINELS: usize = 3;

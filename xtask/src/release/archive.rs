@@ -20,7 +20,6 @@ pub(crate) struct ReleaseArchive {
     pub(crate) files: Vec<ReleaseFile>,
     /// The time of all files, in seconds since 1970.
     pub(crate) time: u64,
-    /// 0 to 9.
     pub(crate) compression: u32,
 }
 

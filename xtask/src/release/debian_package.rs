@@ -40,7 +40,6 @@ pub(crate) struct DebianBuilder<'a> {
     pub(crate) state: &'a SourceState,
     pub(crate) revision: u32,
     pub(crate) maintainer: &'a str,
-    /// 0 to 9.
     pub(crate) compression: u32,
 }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A crate.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CratePackage {
     pub(crate) id: String,

@@ -38,7 +38,6 @@ pub(crate) fn handler(
     }
 }
 
-/// The future of a response.
 type BoxedResponse = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 async fn answer(

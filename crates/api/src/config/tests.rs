@@ -7,7 +7,6 @@ use tidegate_store::{PUBLISH_JOBS_MAX, UnsafeServer};
 use super::*;
 
 impl ApiConfig {
-    /// The defaults.
     pub(crate) fn defaults() -> Self {
         SHIPPED.clone()
     }

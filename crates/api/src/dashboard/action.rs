@@ -13,7 +13,6 @@ pub(super) enum ActionTarget<'a> {
     Queue(&'a str, &'a QueueKey),
     /// A schedule of a pool.
     Schedule(&'a str, &'a NamespacedName),
-    /// A relay.
     Relay(&'a NamespacedName),
     /// An API key, by its id.
     ApiKey(&'a str),

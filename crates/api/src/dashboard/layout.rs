@@ -14,7 +14,6 @@ pub(super) struct Frame<'a> {
     pub(super) notice: Option<&'a str>,
 }
 
-/// A whole page.
 pub(super) fn whole(frame: &Frame<'_>, page: &Page) -> Markup {
     let is_live = page.blocks.iter().any(|block| block.is_live);
     let body = html! {

@@ -21,7 +21,6 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const STREAM_LIMIT: Duration = Duration::from_secs(600);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// A block that has changed.
 #[derive(Serialize)]
 struct ChangedBlock<'a> {
     id: &'a str,

@@ -25,7 +25,6 @@ pub(crate) enum Port {
 pub(crate) struct RequestContext {
     /// The id of the request: in its answer, in problem documents and in the access log.
     pub(crate) id: Ulid,
-    /// The port.
     pub(crate) port: Port,
     /// The pool; unset if the request names none that is configured, or was rejected before.
     pub(crate) pool: OnceLock<Arc<Pool>>,

@@ -28,7 +28,6 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WithoutRequestId;
 
-/// The future of an answer.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// The state that completing a request needs.

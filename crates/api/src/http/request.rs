@@ -12,7 +12,6 @@ use axum::http::request::Parts;
 pub(crate) struct ApiRequest {
     /// Method, path and headers.
     pub(crate) head: Box<Parts>,
-    /// The body.
     pub(crate) body: LentBody,
     /// Records pool and namespace for metrics and access log.
     pub(crate) context: Arc<RequestContext>,

@@ -42,7 +42,6 @@ pub(crate) enum ApiError {
     Unchecked,
     /// The rate limit of the token is reached.
     OverLimit {
-        /// The limited action.
         action: LimitedAction,
         /// The token without its pool.
         token: Box<str>,

@@ -16,7 +16,6 @@ pub(super) const WIRE_JOB_ID_BYTES_MAX: usize = JOB_ID_BYTES + 1;
 /// A job id in its form on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WireJobId {
-    /// The id.
     pub(crate) id: JobId,
     /// Whether it has the version digit.
     pub(crate) versioned: bool,

@@ -52,7 +52,6 @@ impl<'a> JobView<'a> {
         200 + names + attributes.sum::<usize>() + base64_bytes(self.data)
     }
 
-    /// Its JSON.
     pub(super) fn json(&self) -> Vec<u8> {
         let mut text = Vec::with_capacity(self.json_bytes());
         self.write(&mut text);

@@ -24,7 +24,6 @@ use crate::http::unread;
 use crate::spans::{TRACE_PARENT, record_delivery};
 use tidegate_engine::{Delivery, Pool};
 
-/// The parameters of a consume.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ConsumeParams {
     pub(super) claim: Claim,

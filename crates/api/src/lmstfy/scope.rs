@@ -26,12 +26,10 @@ use tidegate_engine::{
     EngineError, JobsToPublish, LimitedAction, Permit, Pool, Published, TokenKey,
 };
 
-/// One queue.
 #[derive(Debug)]
 pub(crate) struct QueueScope {
     /// The pool of the queue.
     pub(crate) pool: Arc<Pool>,
-    /// The queue.
     pub(crate) queue: QueueKey,
     /// The job id in the path; `None` if the route has none, or the text is not a valid id.
     pub(crate) job: Option<JobId>,
@@ -43,7 +41,6 @@ pub(crate) struct QueueScope {
 /// One queue to publish to, with a permit of the rate limit.
 #[derive(Debug)]
 pub(crate) struct PublishScope {
-    /// The queue.
     pub(crate) queue: QueueScope,
     /// Call [`Permit::keep`] when the publish has succeeded.
     pub(crate) permit: Permit,

@@ -16,7 +16,6 @@ const PAGE_BYTES_MAX: usize = 1024 * 1024;
 /// The content type of answers.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// An answer with a JSON body.
 pub(super) fn json_answer(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     let mut response = Response::new(Body::from(serde_json::to_vec(value).unwrap_or_default()));
     *response.status_mut() = status;

@@ -19,7 +19,6 @@ pub(super) struct ParsedLease {
     pub(super) is_traced: bool,
 }
 
-/// The text of a lease.
 pub(super) fn lease_text(queue: &QueueKey, job: LeasedJob, is_traced: bool) -> String {
     let LeasedJob { id, attempt } = job;
     let name = &queue.queue;

@@ -29,7 +29,6 @@ use crate::spans::PublishSpan;
 /// The header of an answer to a repeated request.
 const REPLAYED: &str = "tidegate-replayed";
 
-/// A publish that is stored.
 pub(super) struct StoredPublish {
     job: PublishedJob,
     id: JobId,

@@ -158,7 +158,6 @@ struct LeasesByQueue<T> {
     count: usize,
 }
 
-/// The leases of one queue.
 struct LeasesOfQueue<T> {
     /// Their indexes in the request.
     indexes: Vec<usize>,

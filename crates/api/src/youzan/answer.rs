@@ -14,7 +14,6 @@ use crate::http::{json, unread};
 /// The `message` of a success.
 const SUCCESS: &str = "ok";
 
-/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerForm {
     /// The form of Youzan's commands.
@@ -36,7 +35,6 @@ pub(super) enum CommandResult {
     },
     /// There is no job.
     Nothing,
-    /// A job is shown.
     Shown(Box<ShownJob>),
 }
 

@@ -44,7 +44,6 @@ impl YouzanService {
         })
     }
 
-    /// The queue of a topic.
     pub(super) fn queue(&self, topic: &QueueName) -> QueueKey {
         QueueKey {
             namespace: self.namespace.clone(),

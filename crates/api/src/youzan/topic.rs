@@ -38,7 +38,6 @@ pub(super) fn queue_of(topic: &str) -> Result<QueueName, YouzanError> {
         })
 }
 
-/// The topic of a queue.
 pub(super) fn topic_of(queue: &QueueName) -> Cow<'_, str> {
     let name = queue.as_str();
     match name.strip_prefix(ESCAPED).and_then(unescape) {

@@ -70,7 +70,6 @@ impl BitOr for RecordFlags {
 /// both in ms; the script sets both instants, `queue` and `created_at_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// The state the job is in.
     pub state: JobState,
     /// How the payload is stored.
     pub flags: RecordFlags,

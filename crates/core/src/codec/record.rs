@@ -73,7 +73,6 @@ pub fn encode_new_job(
 /// The parts of a record as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordParts {
-    /// The header.
     pub header: RecordHeader,
     /// The encoded extension with its length byte; empty if there is none.
     extension: Bytes,

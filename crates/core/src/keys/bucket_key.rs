@@ -99,13 +99,9 @@ impl FromStr for IdempotencyShard {
 /// The Redis type of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyType {
-    /// A string.
     String,
-    /// A hash.
     Hash,
-    /// A list.
     List,
-    /// A sorted set.
     SortedSet,
 }
 

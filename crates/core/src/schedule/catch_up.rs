@@ -19,7 +19,6 @@ pub enum CatchUp {
 /// Which missed ticks are published, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CatchUpRule {
-    /// Which ones.
     pub which: CatchUp,
     /// No tick is published so long after its time, in ms; `None` = no limit.
     pub window_ms: Option<u64>,

@@ -24,7 +24,6 @@ struct Setting<'a> {
     value: &'a OsStr,
 }
 
-/// Returns the environment of this process.
 #[must_use]
 pub fn process_environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()

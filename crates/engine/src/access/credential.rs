@@ -10,7 +10,6 @@ use tidegate_store::LimitHolder;
 pub enum Credential {
     /// A token of a namespace in a pool.
     Token(Arc<LimitHolder>),
-    /// An API key.
     Key(ApiKeyId),
     /// The clients of a listener, by its name, that checks them itself. They are never revoked, and have no rate limit.
     Listener(&'static str),

@@ -11,7 +11,6 @@ use crate::error::AccessError;
 pub struct Grant {
     /// The pool whose queues it gives access to.
     pub pool: Arc<str>,
-    /// The namespaces.
     pub namespaces: NamespaceGrant,
     /// The allowed uses.
     pub scopes: Scopes,

@@ -21,10 +21,8 @@ pub struct NewApiKey {
     pub description: String,
 }
 
-/// A key that was created.
 #[derive(Debug)]
 pub struct CreatedApiKey {
-    /// The id.
     pub id: ApiKeyId,
     /// The whole key, with its secret, which is not stored.
     pub text: String,

@@ -21,18 +21,12 @@ pub enum Settlement {
     Fail(Vec<FailRequest>),
     /// The consumer holds the jobs for longer. No lease becomes shorter.
     Touch {
-        /// The jobs.
         jobs: Vec<LeasedJob>,
         /// The length of the leases from now on; by default the length that the job has, or the policy of the queue.
         lease_ms: Option<u64>,
     },
     /// The consumer does not process the jobs. They are the next of their queue, or delayed.
-    Release {
-        /// The jobs.
-        jobs: Vec<LeasedJob>,
-        /// The delay.
-        delay_ms: u64,
-    },
+    Release { jobs: Vec<LeasedJob>, delay_ms: u64 },
 }
 
 impl Settlement {

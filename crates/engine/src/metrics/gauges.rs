@@ -69,7 +69,6 @@ const WAITING: GaugeFamily<usize> = (
     |consumers| Some(*consumers as f64),
 );
 
-/// The gauges of a pool.
 struct PoolGauges {
     pool: Arc<str>,
     servers: Option<ServerFigures>,

@@ -115,7 +115,6 @@ static ACK_ELAPSED: LazyLock<HistogramVec> = LazyLock::new(|| {
     )
 });
 
-/// The metrics of a pool.
 #[derive(Debug)]
 pub(crate) struct PoolMetrics {
     counters: [IntCounter; COUNTERS.len()],

@@ -20,7 +20,6 @@ const FURTHER_ATTEMPTS: usize = 19;
 #[error("the entry has been changed")]
 pub struct VersionMismatch;
 
-/// The attempts of one change.
 #[derive(Debug)]
 pub struct ChangeAttempts {
     condition: Precondition<TableRevision>,

@@ -25,7 +25,6 @@ pub struct PoolOverview {
 /// How many jobs a queue has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueFigures {
-    /// By state.
     pub stats: JobsByState,
     /// Age of the oldest ready job, in ms since it became ready; `None` if no job is ready, or if it is not known.
     pub oldest_ready_ms: Option<u64>,

@@ -20,7 +20,6 @@ fn start(states: &mut BucketStates) -> Option<(u16, RunKind, StartedRun)> {
     Some((started.run.bucket, started.run.kind, started))
 }
 
-/// Ends a run with this schedule.
 fn end(states: &mut BucketStates, started: &StartedRun, schedule: CallSchedule) {
     assert!(states.end(started, false));
     states.reschedule(started.run.bucket, schedule, server());

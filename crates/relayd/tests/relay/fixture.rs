@@ -121,7 +121,6 @@ impl RelayedQueue {
         .await;
     }
 
-    /// A job by its id.
     pub(crate) async fn job(&self, id: &str) -> Value {
         self.native
             .get(&format!("/queues/{QUEUE}/jobs/{id}"))

@@ -9,7 +9,6 @@ pub struct AuditFinding {
     pub bucket: Option<u16>,
     /// The kind of the inconsistency.
     pub defect: Inconsistency,
-    /// Whether it was repaired.
     pub repaired: bool,
 }
 
@@ -55,39 +54,22 @@ pub enum Inconsistency {
     /// A job belongs to a queue that does not exist.
     #[error("job {id} belongs to queue {queue}, which does not exist")]
     NoQueue {
-        /// The job.
         id: JobId,
         /// The queue's number.
         queue: u32,
     },
     /// A delayed or leased job has no timer at or before its due time.
     #[error("job {id} is {} and has no timer at or before its due time", .state.as_str())]
-    NoTimer {
-        /// The job.
-        id: JobId,
-        /// Its state.
-        state: JobState,
-    },
+    NoTimer { id: JobId, state: JobState },
     /// A ready or dead job is not in its list.
     #[error("job {id} is {} and not in its list", .state.as_str())]
-    NotListed {
-        /// The job.
-        id: JobId,
-        /// Its state.
-        state: JobState,
-    },
+    NotListed { id: JobId, state: JobState },
     /// The sweep would not delete an expired job in time.
     #[error("job {id} expires without being swept in time")]
-    NotSwept {
-        /// The job.
-        id: JobId,
-    },
+    NotSwept { id: JobId },
     /// A job's body is missing.
     #[error("job {id} has lost its body")]
-    NoBody {
-        /// The job.
-        id: JobId,
-    },
+    NoBody { id: JobId },
     /// No record refers to a body.
     #[error("body {job} belongs to no job")]
     OrphanedBody {
@@ -102,10 +84,7 @@ pub enum Inconsistency {
     },
     /// A job is not found by its key.
     #[error("job {id} is not in the index of keys")]
-    NotIndexed {
-        /// The job.
-        id: JobId,
-    },
+    NotIndexed { id: JobId },
     /// The index of keys names a job that does not have the key.
     #[error("the index of keys has an entry without a job: {hash}")]
     StaleKey {
@@ -120,10 +99,7 @@ pub enum Inconsistency {
     },
     /// A far slot would be loaded too late or never, or the index names a slot that does not exist.
     #[error("slot {slot} is not loaded in time, or does not exist")]
-    BadSlot {
-        /// The slot.
-        slot: FarSlot,
-    },
+    BadSlot { slot: FarSlot },
     /// The hash of a queue has no name, or another one than the entry in `queues`.
     #[error("queue {queue} has lost its name {name:?}")]
     MissingQueueName {
@@ -163,7 +139,6 @@ pub enum Inconsistency {
     WrongNamespaceCount {
         /// The whole key of the hash.
         key: String,
-        /// The namespace.
         namespace: String,
         /// The count as it is stored; empty if there is none.
         counted: String,
@@ -175,7 +150,6 @@ pub enum Inconsistency {
     LaneNotServed {
         /// The queue's name.
         name: String,
-        /// The lane.
         lane: u16,
     },
     /// No pump would look at a schedule in time: its next jobs would be published too late, or never.

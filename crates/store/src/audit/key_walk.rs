@@ -46,14 +46,12 @@ impl FoundKeys {
         self
     }
 
-    /// All keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = BucketKey> + '_ {
         let chunks = self.chunks.iter().copied().map(BucketKey::Chunk);
         let bodies = self.bodies.iter().copied().map(BucketKey::Body);
         chunks.chain(bodies).chain(self.others.iter().cloned())
     }
 
-    /// Removes a key.
     pub(super) fn remove(&mut self, key: &BucketKey) {
         match key {
             BucketKey::Chunk(chunk) => self.chunks.retain(|known| known != chunk),

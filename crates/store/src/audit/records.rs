@@ -21,7 +21,6 @@ pub(super) const CHUNKS_PER_CALL: usize = 8;
 /// Fields and values of a hash.
 pub(super) type Fields = Vec<(Vec<u8>, Bytes)>;
 
-/// A job as it was read.
 pub(super) struct ReadJob {
     pub(super) number: u64,
     pub(super) record: Bytes,

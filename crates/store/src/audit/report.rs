@@ -11,7 +11,6 @@ pub(super) const RECHECKS: u32 = 20;
 /// The pause before each of these checks. A pump that joins the roster again stays on it for longer.
 pub(super) const RECHECK_PAUSE: Duration = Duration::from_millis(500);
 
-/// Options of an audit.
 #[derive(Debug, Clone)]
 pub struct AuditOptions {
     /// The buckets to audit; empty = all.
@@ -29,7 +28,6 @@ pub enum AuditEvent {
     Found(AuditFinding),
     /// A bucket was audited.
     BucketDone {
-        /// The bucket.
         bucket: u16,
         /// Number of its jobs.
         jobs: u64,

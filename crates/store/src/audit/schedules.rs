@@ -36,7 +36,6 @@ struct ScheduleLook {
     look_at_ms: Option<u64>,
 }
 
-/// A defect of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScheduleDefect {
     NotDue,

@@ -28,7 +28,6 @@ impl SlotDistribution {
         Ok(Self(all))
     }
 
-    /// All servers.
     pub(super) fn servers(&self) -> impl Iterator<Item = &Arc<StoreServer>> {
         self.0.iter().map(|(server, _)| server)
     }

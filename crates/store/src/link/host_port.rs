@@ -6,7 +6,6 @@ use redis::ConnectionAddr;
 
 const SENTINEL_PORT: u16 = 26379;
 
-/// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct HostPort {
     pub(crate) host: String,

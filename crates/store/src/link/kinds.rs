@@ -27,7 +27,6 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// Connects as configured.
     pub(crate) async fn open(config: &StoreConfig) -> Result<Self, ConnectError> {
         let source = match LinkConfig::new(config).map_err(ConnectError::BadConfig)? {
             LinkConfig::Direct(endpoint) => MasterSource::Address(endpoint),

@@ -29,7 +29,6 @@ pub struct ScheduleTimes {
     /// A cron pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// Its time zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// The time between two ticks, in ms, if there is no pattern.
@@ -134,7 +133,6 @@ impl ScheduledJob {
         }
     }
 
-    /// The job of a tick.
     fn at(&self, schedule: &NamespacedName, key: Option<KeyHash>, tick_ms: u64) -> NewJob {
         let mut attributes = self.attributes.clone();
         attributes.push((SCHEDULE_ATTRIBUTE.to_owned(), schedule.name.clone()));
@@ -172,7 +170,6 @@ impl ScheduledJob {
     }
 }
 
-/// The definition of a schedule.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScheduleDefinition {
     /// The name of its queue.
@@ -186,7 +183,6 @@ pub struct ScheduleDefinition {
     /// No tick is published so long after its time, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     catch_up_window_ms: Option<u64>,
-    /// The job.
     pub job: ScheduledJob,
     /// The definition as the API shows it, as JSON that this crate does not read.
     pub shown: Box<RawValue>,

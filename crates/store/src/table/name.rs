@@ -7,7 +7,6 @@ use tidegate_core::{InvalidName, Namespace};
 /// A name in a namespace. Its text is `namespace/name`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamespacedName {
-    /// The namespace.
     pub namespace: Namespace,
     /// The name. It has no slash.
     pub name: String,

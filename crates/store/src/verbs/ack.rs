@@ -18,7 +18,6 @@ static ACK_WITH_RESULTS: LazyScript = script!("ack").refused_without_memory();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Acked {
-    /// The outcome.
     pub outcome: Outcome,
     /// The state it was in, if it is done.
     pub was: Option<JobState>,
@@ -29,7 +28,6 @@ pub struct Acked {
 /// An acknowledgement of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AckRequest {
-    /// The job.
     pub id: JobId,
     /// The delivery that is done; `None` = any delivery, in any state of the job.
     pub attempt: Option<u32>,

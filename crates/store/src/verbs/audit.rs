@@ -13,7 +13,6 @@ static AUDIT_INDEX: LazyScript = script!("audit_index");
 static AUDIT_COUNTS: LazyScript = script!("audit_counts");
 static AUDIT_NAMESPACE: LazyScript = script!("audit_namespace");
 
-/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckOutcome {
     /// The item is consistent.

@@ -7,17 +7,11 @@ use crate::store::Store;
 
 static CANCEL: LazyScript = script!("cancel");
 
-/// The outcome of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum CancelOutcome {
     /// The job is deleted. It will not be delivered, or not again.
-    Done {
-        /// Its id.
-        id: JobId,
-        /// The state it was in.
-        was: JobState,
-    },
+    Done { id: JobId, was: JobState },
     /// A consumer holds the job. It is deleted at the end of its lease, unless it is done.
     Requested(JobId),
     /// The job is done, and kept for a while.

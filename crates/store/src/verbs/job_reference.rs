@@ -8,9 +8,7 @@ use crate::store::Store;
 /// A job of a queue as a client names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobReference {
-    /// By its id.
     Id(JobId),
-    /// By the hash of its key.
     Key(KeyHash),
 }
 

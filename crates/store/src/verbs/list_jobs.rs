@@ -24,7 +24,6 @@ pub const LIST_HINTS_MAX: usize = 100;
 /// Which jobs a list has, as far as scripts can decide it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSelection {
-    /// Their states.
     pub states: Vec<JobState>,
     /// Not before this time is a delayed or ready job due, does the lease of a leased job end, or did a dead one die; in
     /// ms since 1970.
@@ -37,7 +36,6 @@ pub struct JobSelection {
     pub with_failures: bool,
 }
 
-/// A job in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedJob {
     /// The job without its body. It has no attributes if they were not requested, or are damaged, and if it is done.

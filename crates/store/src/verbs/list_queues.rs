@@ -18,7 +18,6 @@ const HINTS_PER_QUEUE: u64 = 4;
 /// A queue that exists: it was published to, and has not been purged since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedQueue {
-    /// The queue.
     pub queue: QueueKey,
     /// The number of its jobs by state.
     pub stats: JobsByState,

@@ -14,7 +14,6 @@ static PEEK: LazyScript = script!("peek");
 /// A job that was read without leasing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeekedJob {
-    /// The job.
     pub job: Job,
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,

@@ -11,7 +11,6 @@ static PROMOTE: LazyScript = script!("promote");
 /// A job that is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promoted {
-    /// Its id.
     pub id: JobId,
     /// When it became due, in ms since 1970.
     pub due_at_ms: u64,

@@ -45,7 +45,6 @@ pub(super) struct PublishCall {
 #[derive(Debug, Clone)]
 #[must_use]
 pub enum LanePublish {
-    /// All jobs are stored.
     Stored(PublishedJobs),
     /// The lane is closed. Nothing was stored.
     LaneClosed,

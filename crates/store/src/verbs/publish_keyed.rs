@@ -18,7 +18,6 @@ static PUBLISH_KEYED: LazyScript = script!("publish_keyed");
 /// An idempotency key, and the request that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotentRequest {
-    /// The hash of the key.
     pub key: KeyHash,
     /// A hash of everything that the request asks for.
     pub request: u64,
@@ -117,7 +116,6 @@ impl PublishOutcome {
 /// The result of publishing a job with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublishReply {
-    /// Its outcome.
     pub outcome: PublishOutcome,
     /// The job; `None` if it was refused.
     pub job: Option<JobSnapshot>,
@@ -126,7 +124,6 @@ pub struct PublishReply {
 /// A job after it was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobSnapshot {
-    /// Its id.
     pub id: JobId,
     /// The state it is in; `None` if a repeated request stands for a job that is gone.
     pub state: Option<JobState>,
@@ -153,7 +150,6 @@ pub struct KeyedCall {
 pub enum KeyedPublish {
     /// The result of each job, in order.
     Done {
-        /// The results.
         results: Vec<PublishReply>,
         /// For [`Store::until_durable`].
         receipt: Receipt,

@@ -82,7 +82,6 @@ pub struct ReserveOptions {
     pub max_running: Option<u64>,
 }
 
-/// Reserved jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReservedJobs {
     /// The jobs of each claim, in the order of the claims.

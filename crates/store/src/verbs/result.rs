@@ -14,13 +14,10 @@ static RESULT: LazyScript = script!("result");
 pub enum JobEnd {
     /// It is done. Its body is the result; empty without attributes = there is none.
     Done(Box<Job>),
-    /// It is dead.
     Dead(JobId),
     /// It has not ended. Its end will be notified ([`crate::Doorbell::Ended`]).
     NotEnded {
-        /// Its id.
         id: JobId,
-        /// Its state.
         state: JobState,
     },
     /// There is no such job in this queue: it was deleted, or is not kept any more.

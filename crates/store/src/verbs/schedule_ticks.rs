@@ -72,7 +72,6 @@ impl TickPublish<'_> {
     }
 }
 
-/// The outcome of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum TickOutcome {

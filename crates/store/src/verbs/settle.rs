@@ -15,7 +15,6 @@ use crate::store::Store;
 /// A job that a consumer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeasedJob {
-    /// The job.
     pub id: JobId,
     /// The delivery that holds it.
     pub attempt: u32,
@@ -46,7 +45,6 @@ pub(super) fn outcome_of(
 pub(super) trait SettleVerb: Sized {
     /// The request for a job.
     type Item;
-    /// Its outcome.
     type Outcome: Clone;
 
     /// The outcome of a job whose bucket does not exist.

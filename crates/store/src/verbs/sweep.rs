@@ -10,7 +10,6 @@ pub const SWEEP_CHUNKS_MAX: u64 = 20;
 /// Least time between two reads of a chunk, in ms. It bounds the reads of a chunk whose jobs expire one by one.
 pub(super) const PAUSE_MS: u64 = 1000;
 
-/// The outcome of sweeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum SweepOutcome {

@@ -32,7 +32,6 @@ pub(super) struct JobVersion {
     pub(super) expires_ms: u64,
 }
 
-/// A job of the model.
 #[derive(Debug, Clone)]
 pub(super) struct ModelJob {
     pub(super) queue: usize,

@@ -8,7 +8,6 @@ use crate::fault::Class;
 /// An injected fault, as it happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Episode {
-    /// Its class.
     pub class: Class,
     /// Description with its target.
     pub what: String,

@@ -14,7 +14,6 @@ pub(crate) const JOB_LEASES: RangeInclusive<u64> = 300_000..=2_000_000;
 /// One request and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// The wire.
     pub wire: Wire,
     /// The number of its token; 0 = the token of most clients.
     pub token: u16,
@@ -22,9 +21,7 @@ pub struct Operation {
     pub is_without_proxy: bool,
     /// From just before the request was sent to just after its answer was read, or the client gave up.
     pub span: Span,
-    /// The request.
     pub request: ClientRequest,
-    /// Its outcome.
     pub outcome: RequestOutcome,
 }
 

@@ -14,14 +14,11 @@ pub const NOT_CONFIRMED: u16 = 504;
 /// The reason in [`RequestOutcome::Unknown`] if the client gave up.
 pub const HUNG_UP: &str = "hung up";
 
-/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestOutcome {
-    /// The result of each version.
     Published(Vec<VersionResult>),
     /// The job for whose end the publisher waited has ended.
     Ended {
-        /// Its id.
         id: String,
         /// How.
         end: JobEndAnswer,
@@ -30,20 +27,17 @@ pub enum RequestOutcome {
     Delivered(Vec<Delivery>),
     /// This job was peeked at; its lease has no length.
     Peeked(Box<Delivery>),
-    /// This job was shown.
     Shown(Box<ShownJob>),
     /// The outcome of each delivery.
     Settled(Vec<Outcome>),
     /// The job was cancelled, or not.
     Cancelled {
-        /// Its id.
         id: String,
         /// What the cancel did.
         effect: CancelEffect,
     },
     /// The job is due at this time.
     Due {
-        /// Its id.
         id: String,
         /// When it is due.
         run_at: UnixMicros,
@@ -87,11 +81,9 @@ impl RequestOutcome {
 pub enum VersionResult {
     /// There is a job.
     Job {
-        /// Its id.
         id: String,
         /// What the publish did.
         outcome: PublishResult,
-        /// Its state.
         state: JobState,
         /// When it is due next, if the answer shows it.
         run_at: Option<UnixMicros>,
@@ -167,7 +159,6 @@ pub enum JobEndAnswer {
     Foreign,
     /// It is done, without a result.
     NoResult,
-    /// It is dead.
     Dead,
     /// It does not exist.
     Gone,
@@ -178,7 +169,6 @@ pub enum JobEndAnswer {
 pub struct RunResult {
     /// The id of the job.
     pub id: String,
-    /// The attempt.
     pub attempt: u32,
     /// The number of the delivered version.
     pub number: u64,
@@ -199,12 +189,9 @@ pub enum CancelEffect {
     Gone,
 }
 
-/// A job as it was shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownJob {
-    /// Its id.
     pub id: String,
-    /// Its state.
     pub state: JobState,
     /// The last attempt.
     pub attempt: u32,

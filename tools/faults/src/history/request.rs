@@ -33,7 +33,6 @@ pub enum PublishMode {
 /// How a request names a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobAddress {
-    /// By its id.
     Id(String),
     /// By the number of its key.
     Key(u32),
@@ -89,18 +88,15 @@ impl SettleAction {
 pub enum ClientRequest {
     /// Publish to a queue. Outcome: `Published`, or `Ended` if the publisher waits.
     Publish {
-        /// The queue.
         queue: u16,
         /// The form.
         mode: PublishMode,
-        /// The versions.
         versions: Vec<VersionSpec>,
         /// The id of a job that is deleted in the same step: a republish of the lmstfy wire.
         replaced: Option<String>,
     },
     /// Reserve jobs. Outcome: `Delivered`.
     Reserve {
-        /// The queues.
         queues: Vec<u16>,
         /// The length of leases, in µs; `None` = that of each job.
         lease: Option<u64>,
@@ -116,18 +112,14 @@ pub enum ClientRequest {
     },
     /// Cancel a job. Outcome: `Cancelled`.
     Cancel {
-        /// The queue.
         queue: u16,
-        /// The job.
         job: JobAddress,
         /// What happens if it is running.
         running: IfRunning,
     },
     /// Change when a job is due. Outcome: `Due`.
     Change {
-        /// The queue.
         queue: u16,
-        /// The job.
         job: JobAddress,
         /// Its new delay, in µs.
         delay: u64,
@@ -135,53 +127,30 @@ pub enum ClientRequest {
         run_at: Option<UnixMicros>,
     },
     /// Make a job ready. Outcome: `Due`.
-    Promote {
-        /// The queue.
-        queue: u16,
-        /// The job.
-        job: JobAddress,
-    },
+    Promote { queue: u16, job: JobAddress },
     /// Show a job. Outcome: `Shown`, or on the lmstfy wire, whose name is peek, `Peeked`.
-    Show {
-        /// The queue.
-        queue: u16,
-        /// The job.
-        job: JobAddress,
-    },
+    Show { queue: u16, job: JobAddress },
     /// Read the result of a job that is done. Outcome: `Ended`.
     Result {
-        /// The queue.
         queue: u16,
-        /// The job.
         job: JobAddress,
         /// The number of the version that was published.
         version: u64,
     },
     /// Peek at the oldest ready job of a queue. Outcome: `Peeked`.
-    PeekReady {
-        /// The queue.
-        queue: u16,
-    },
+    PeekReady { queue: u16 },
     /// Read the dead letter of a queue. Outcome: `DeadLetter`.
-    PeekDead {
-        /// The queue.
-        queue: u16,
-    },
+    PeekDead { queue: u16 },
     /// Delete the ready jobs of a queue. Outcome: `Deleted`.
-    PurgeReady {
-        /// The queue.
-        queue: u16,
-    },
+    PurgeReady { queue: u16 },
     /// Delete the oldest dead jobs of a queue. Outcome: `Deleted`.
     PurgeDead {
-        /// The queue.
         queue: u16,
         /// The largest number of jobs to delete.
         limit: u64,
     },
     /// Respawn the oldest dead jobs of a queue, with one try each and without a time to live. Outcome: `Respawned`.
     Respawn {
-        /// The queue.
         queue: u16,
         /// The largest number of jobs to respawn.
         limit: u64,
@@ -194,7 +163,6 @@ pub enum ClientRequest {
 }
 
 impl ClientRequest {
-    /// Returns a publish of one version.
     #[must_use]
     pub fn publish(queue: u16, version: VersionSpec) -> Self {
         Self::Publish {

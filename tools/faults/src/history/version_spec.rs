@@ -16,7 +16,6 @@ pub struct VersionSpec {
     pub is_binary: bool,
     /// The number of its attributes. Their names and values are derived from its number.
     pub attributes: u8,
-    /// Its delay.
     pub delay: u64,
     /// When it is due, in place of a delay.
     pub run_at: Option<UnixMicros>,

@@ -11,7 +11,6 @@ use crate::history::{CancelEffect, SettleAction, ShownJob, Span, UnixMicros, mic
 
 const MS: u64 = 1000;
 
-/// A job.
 #[derive(Debug, Default)]
 pub(super) struct JobHistory {
     pub(super) id: String,
@@ -30,7 +29,6 @@ pub(super) struct JobHistory {
     pub(super) has_reliable_times: bool,
 }
 
-/// A delivery.
 #[derive(Debug, Clone)]
 pub(super) struct VersionDelivery {
     /// The number of the version.

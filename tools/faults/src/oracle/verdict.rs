@@ -114,7 +114,6 @@ pub struct JobCounts {
     pub open: usize,
     /// Jobs that were delivered at least once.
     pub delivered: usize,
-    /// Deliveries.
     pub deliveries: usize,
     /// Acknowledged versions that were lost while the configuration of Redis allowed it.
     pub lost_with_redis: usize,
@@ -132,7 +131,6 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Adds a defect.
     pub fn add_finding(&mut self, defect: Defect, at: UnixMicros, text: String) {
         self.findings.push(Finding { defect, at, text });
     }

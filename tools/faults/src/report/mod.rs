@@ -21,7 +21,6 @@ impl RunReport {
         table::run_table(self)
     }
 
-    /// Returns its facts.
     #[must_use]
     pub fn facts(&self) -> RunSummary {
         RunSummary::from_report(self)

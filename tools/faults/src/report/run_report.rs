@@ -10,13 +10,10 @@ use crate::plan::Plan;
 /// The results of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunReport {
-    /// The plan.
     pub plan: Plan,
-    /// The history.
     pub history: History,
     /// Numbers of audits.
     pub audits: Audits,
-    /// The verdict.
     pub verdict: Verdict,
 }
 

@@ -15,12 +15,9 @@ use crate::oracle::Defect;
 
 const FILE: &str = "facts.json";
 
-/// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// The seed.
     pub seed: u64,
-    /// The deployment.
     pub deployment: Deployment,
     /// Whether a publish waited for all replicas.
     pub is_replicated: bool,
@@ -28,7 +25,6 @@ pub struct RunSummary {
     pub began: UnixMicros,
     /// Length of the run, in µs.
     pub length: u64,
-    /// Effects of the faults, by class.
     pub faults: BTreeMap<Class, FaultEffects>,
     /// Number of requests of clients.
     pub requests: usize,

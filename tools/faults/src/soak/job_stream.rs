@@ -56,7 +56,6 @@ fn has_ended(outcome: &RequestOutcome) -> bool {
     }
 }
 
-/// The stream.
 #[derive(Debug)]
 pub(super) struct JobStream {
     next: u64,

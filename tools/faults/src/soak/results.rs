@@ -14,11 +14,9 @@ pub struct SoakAudits {
     pub done: usize,
     /// Audits that could not be done.
     pub failed: usize,
-    /// Their findings.
     pub findings: Vec<String>,
 }
 
-/// A restart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakRestart {
     /// When it began, in seconds since the start.
@@ -40,7 +38,6 @@ pub struct SoakReport {
     pub rate: f64,
     /// Publishes that were left out, since the publishers were more than a second behind.
     pub left_out: u64,
-    /// All samples.
     pub samples: Vec<SoakSample>,
     /// Lateness of each quarter, in ms.
     pub lateness_p99_ms: [f64; 4],
@@ -50,10 +47,7 @@ pub struct SoakReport {
     pub defects: Vec<String>,
     /// Failed requests, in words.
     pub errors: Vec<String>,
-    /// Audits.
     pub audits: SoakAudits,
-    /// Restarts.
     pub restarts: Vec<SoakRestart>,
-    /// Scrapes.
     pub scrapes: ScrapeCounts,
 }

@@ -44,7 +44,6 @@ pub struct SoakOptions {
     pub rate: Option<f64>,
 }
 
-/// Progress of a soak.
 #[derive(Debug, Clone, Copy)]
 pub enum SoakProgress<'a> {
     /// The capacity is being measured for this time.

@@ -17,7 +17,6 @@ pub struct ScrapeCounts {
     pub done: u64,
     /// Scrapes without an answer, such as those of a process that restarts.
     pub failed: u64,
-    /// The longest one.
     pub longest: Duration,
     /// Bytes of the largest answer.
     pub bytes_max: usize,

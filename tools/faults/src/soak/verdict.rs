@@ -27,7 +27,6 @@ pub struct SoakCheck {
     pub name: String,
     /// The measured value and its bound.
     pub text: String,
-    /// Whether it holds.
     pub holds: bool,
 }
 

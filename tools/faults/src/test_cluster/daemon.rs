@@ -8,7 +8,6 @@ use tidegate_testkit::{Daemon, DaemonProgram, FaultProxy, WallClock};
 use super::RedisBackend;
 use crate::plan::Plan;
 
-/// One daemon.
 #[derive(Debug)]
 pub(crate) struct DaemonUnderTest {
     pub(crate) name: String,
@@ -93,7 +92,6 @@ impl DaemonUnderTest {
     }
 }
 
-/// The settings of one daemon.
 #[derive(Debug)]
 struct DaemonSettings {
     file: PathBuf,

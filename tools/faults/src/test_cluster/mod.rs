@@ -136,7 +136,6 @@ impl TestCluster {
         steady_queues().map(|queue| self.bucket(queue)).collect()
     }
 
-    /// Returns all daemons.
     pub(crate) fn daemons(&self) -> impl Iterator<Item = &DaemonUnderTest> {
         self.apis.iter().chain(&self.pumps)
     }

@@ -19,7 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Pause after a failure, so that a server that fails immediately is not flooded with requests.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// One client.
 #[derive(Debug)]
 pub(crate) struct FaultClient {
     endpoints: Vec<QueueClient>,
@@ -193,7 +192,6 @@ impl FaultClient {
     }
 }
 
-/// Returns an address by id.
 pub(super) fn by_id(id: &str) -> JobAddress {
     JobAddress::Id(id.to_owned())
 }

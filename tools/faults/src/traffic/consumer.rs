@@ -12,7 +12,6 @@ use crate::history::Delivery;
 
 const S: u64 = 1_000_000;
 
-/// Behavior of a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConsumerBehavior {
     /// It polls continuously.
@@ -47,7 +46,6 @@ impl ConsumerBehavior {
     }
 }
 
-/// One consumer.
 pub(super) struct RunConsumer {
     client: FaultClient,
     random: StdRng,

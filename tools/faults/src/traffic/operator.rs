@@ -20,7 +20,6 @@ const PURGE_MAX: u64 = 5;
 const BURST: u64 = 24;
 const BURST_BYTES: usize = 100;
 
-/// One operator.
 pub(super) struct Operator {
     client: FaultClient,
     random: StdRng,

@@ -20,7 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// The mean pause between two bursts.
 const PAUSE_MS: u64 = 400;
 
-/// The client.
 pub(super) struct OrderedClient {
     client: FaultClient,
     random: StdRng,

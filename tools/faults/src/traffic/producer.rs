@@ -38,7 +38,6 @@ impl ProducerHabit {
     }
 }
 
-/// One producer.
 pub(super) struct Producer {
     client: FaultClient,
     random: StdRng,

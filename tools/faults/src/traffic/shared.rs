@@ -101,7 +101,6 @@ impl ClientState {
         locked(&self.guest).clone()
     }
 
-    /// Sets the guests' token.
     pub(crate) fn set_guest(&self, number: u16, token: String) {
         *locked(&self.guest) = (number, token);
     }

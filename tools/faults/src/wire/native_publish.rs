@@ -14,7 +14,6 @@ use crate::history::{PublishMode, VersionSpec};
 
 const MS: u64 = 1000;
 
-/// Returns a publish request.
 pub(super) fn publish(queue: u16, mode: PublishMode, versions: &[VersionSpec]) -> HttpRequest {
     match mode {
         PublishMode::Single => single(queue, &versions[0]),

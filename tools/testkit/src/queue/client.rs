@@ -156,7 +156,6 @@ impl QueueClient {
         Self::new(&self.base, &self.namespace, &self.name, &self.token)
     }
 
-    /// The namespace.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.namespace

@@ -23,7 +23,6 @@ pub struct ConsumeBuilder {
 /// A delivered job.
 #[derive(Debug, Clone)]
 pub struct ReceivedJob {
-    /// The id.
     pub id: String,
     /// The bytes that were published.
     pub body: Vec<u8>,

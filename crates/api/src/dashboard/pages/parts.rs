@@ -167,7 +167,6 @@ pub(super) fn changed_news(visit: &Visit, what: &str, now: &str, link: &str) -> 
     })
 }
 
-/// A table of jobs.
 pub(super) fn job_table(pool: &str, queue: &QueueKey, jobs: &[JobDetails]) -> Markup {
     html! {
         div.wide {

@@ -4,7 +4,6 @@ use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::{Components, RefOr};
 
-/// A header of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::v1) enum AnswerHeader {
     RequestId,
@@ -181,7 +180,6 @@ const TABLE: [HeaderRow; 14] = [
 ];
 
 impl AnswerHeader {
-    /// Its name.
     pub(in crate::v1) const fn name(self) -> &'static str {
         TABLE[self as usize].name
     }

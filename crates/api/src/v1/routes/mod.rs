@@ -63,7 +63,6 @@ const FIRST_ENDPOINT: u8 = 8;
 /// The order of methods in the header `Allow`.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-/// A path with its operations.
 struct PathOperations {
     endpoint: Endpoint,
     operations: Vec<&'static OperationRow>,

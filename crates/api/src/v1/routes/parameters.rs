@@ -16,7 +16,6 @@ const RETRY: &str = "retry";
 /// The option with its own header on the web.
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
-/// The parameters of a path.
 pub(in crate::v1) fn of_path(path: &str) -> impl Iterator<Item = Parameter> {
     let segments = path.split('/');
     let names = segments.filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));

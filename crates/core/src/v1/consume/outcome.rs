@@ -111,7 +111,6 @@ impl Outcome {
     }
 }
 
-/// The answer to a [`SettleCall`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettleAnswer {
     /// One outcome for each lease, in the order of the call.

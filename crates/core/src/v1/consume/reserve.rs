@@ -88,7 +88,6 @@ impl CheckedRequest for ReserveBody {
 /// A queue of a reserve call, written as its name or as an object with a weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueChoice {
-    /// Its name.
     pub name: QueueName,
     /// How often it is looked into first, compared with the others. By default 1.
     pub weight: Option<QueueWeight>,

@@ -11,7 +11,6 @@ use super::code::ProblemCode;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {detail}")]
 pub struct InvalidValue {
-    /// The problem code.
     pub code: ProblemCode,
     /// A sentence that says which values are allowed.
     pub detail: String,
@@ -37,7 +36,6 @@ impl InvalidValue {
 /// Why a request is rejected before it changes anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidRequest {
-    /// The problem code.
     pub code: ProblemCode,
     /// The invalid parameter, header or field, if the cause is a single one.
     pub field: Option<String>,

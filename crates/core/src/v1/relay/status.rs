@@ -64,6 +64,5 @@ pub struct RelayReport {
 pub struct RelayReports {
     /// A random number of the process.
     pub process: u64,
-    /// The reports.
     pub items: Vec<RelayReport>,
 }

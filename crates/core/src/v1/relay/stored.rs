@@ -18,7 +18,6 @@ pub struct StoredRelays<C> {
 /// A relay with its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRelayConfig<C> {
-    /// The namespace.
     pub namespace: Namespace,
     /// The name, unique in the namespace.
     pub name: String,
@@ -31,9 +30,7 @@ pub struct StoredRelayConfig<C> {
 /// A relay that the API cannot read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamagedRelay {
-    /// The namespace.
     pub namespace: Namespace,
-    /// The name.
     pub name: String,
     /// Why it cannot be read.
     pub problem: String,

@@ -23,7 +23,6 @@ pub struct ScheduleJob {
     /// Its payload and attributes.
     #[serde(flatten)]
     pub content: JobContent,
-    /// Its options.
     #[serde(flatten)]
     pub options: JobOptions,
 }

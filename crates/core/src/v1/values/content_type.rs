@@ -17,7 +17,6 @@ use crate::v1::problem::InvalidValue;
 pub struct ContentType(Cow<'static, str>);
 
 impl ContentType {
-    /// JSON.
     pub const JSON: Self = Self(Cow::Borrowed("application/json"));
     /// Bytes without a known type.
     pub const BYTES: Self = Self(Cow::Borrowed("application/octet-stream"));

@@ -14,7 +14,6 @@ const SHOWN_KEY_BYTES_MAX: usize = 64;
 pub enum JobPath {
     /// Any job.
     Id(JobId),
-    /// A job with a key.
     Key(JobKey),
 }
 

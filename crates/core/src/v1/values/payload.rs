@@ -9,9 +9,7 @@ use crate::v1::problem::{InvalidRequest, InvalidValue, ProblemCode};
 /// A payload and its content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPayload {
-    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Their content type.
     pub content_type: ContentType,
 }
 

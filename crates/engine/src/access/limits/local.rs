@@ -22,7 +22,6 @@ pub(super) struct LocalUnits(Mutex<HashMap<LimitAccount, Window>>);
 /// Who counts the units of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnitCounter {
-    /// Redis.
     Redis,
     /// This process: Redis has failed within [`RETRY_INTERVAL`], or a trial is in flight.
     Local,
@@ -45,7 +44,6 @@ struct Window {
     taken: u64,
     /// When Redis failed last; `None` once it counts again.
     failed_at: Option<Instant>,
-    /// Whether a trial is in flight.
     trial_in_flight: bool,
 }
 

@@ -54,7 +54,6 @@ pub(crate) trait CachedName: Clone + Eq + Hash + Send + Sync + 'static {
     fn heap_bytes(&self) -> usize;
 }
 
-/// The cached answers, by name.
 #[derive(Debug)]
 pub(crate) struct AnswerCache<K: CachedName, V> {
     entries: Cache<K, Arc<Mutex<CacheEntry<V>>>, EntryBytes>,
@@ -86,7 +85,6 @@ impl<'a> TokenKey<'a> {
         }
     }
 
-    /// The holder of its limit.
     pub fn holder(self) -> LimitHolder {
         LimitHolder::new(self.pool, self.namespace, self.token)
     }

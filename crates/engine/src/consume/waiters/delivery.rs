@@ -17,7 +17,6 @@ pub struct Delivery {
     parts: Vec<DeliveryPart>,
 }
 
-/// A reserved job.
 #[derive(Debug)]
 pub struct ReservedJob<'a> {
     pub queue: &'a QueueKey,

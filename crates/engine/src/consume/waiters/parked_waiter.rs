@@ -39,7 +39,6 @@ pub(super) struct ParkedWaiter<'a> {
 
 /// Checks that have begun together.
 struct CheckStep {
-    /// One of the sources.
     source: Source,
     tickets: Vec<u64>,
     _permit: Option<OwnedSemaphorePermit>,

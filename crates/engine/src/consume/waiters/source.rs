@@ -9,7 +9,6 @@ use tidegate_core::QueueKey;
 pub struct Source {
     /// The name of the deployment's pool.
     pub pool: Arc<str>,
-    /// The queue.
     pub queue: QueueKey,
 }
 

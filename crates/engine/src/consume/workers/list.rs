@@ -17,10 +17,8 @@ const PAGE_BYTES_MAX: usize = 900 * 1024;
 /// How long a worker that holds nothing is listed after its last request.
 const LISTED: Duration = KEPT;
 
-/// A worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedWorker {
-    /// Its name.
     pub name: String,
     /// The queues of its last requests.
     pub queues: Vec<String>,
@@ -35,7 +33,6 @@ pub struct ListedWorker {
 /// A job that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedLease {
-    /// Its id.
     pub id: JobId,
     /// The name of its queue.
     pub queue: String,
@@ -59,7 +56,6 @@ pub struct WorkerPage {
 /// The worker that holds a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobHolder {
-    /// Its name.
     pub name: String,
     /// When the lease began, in ms since 1970.
     pub since_ms: u64,

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// How long a stored entry counts. An entry without changes is stored again after a third of it.
 pub(super) const KEPT: Duration = Duration::from_secs(60);
 
-/// A worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredWorker {
     /// The queues of its last request.

@@ -14,7 +14,6 @@ impl LaneSet {
         self.0 |= 1 << lane;
     }
 
-    /// Removes a lane.
     pub(crate) const fn remove(&mut self, lane: u16) {
         self.0 &= !(1 << lane);
     }

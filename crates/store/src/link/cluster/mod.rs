@@ -105,7 +105,6 @@ impl Cluster {
 }
 
 impl Topology {
-    /// The server that has a key.
     pub(crate) fn server_of_key(&self, key: &str) -> Option<&Arc<StoreServer>> {
         self.server_of(hash_slot(key.as_bytes()))
     }

@@ -17,7 +17,6 @@ const PAUSE_MS: u64 = 150;
 const REPEATS_MAX: usize = 4;
 const BATCH_MAX: usize = 6;
 
-/// One producer.
 pub(in crate::traffic) struct NativeProducer {
     client: FaultClient,
     random: StdRng,

@@ -27,7 +27,6 @@ pub(in crate::traffic) enum LeaseHabit {
     OfJobs,
 }
 
-/// One worker.
 pub(in crate::traffic) struct NativeWorker {
     client: FaultClient,
     random: StdRng,

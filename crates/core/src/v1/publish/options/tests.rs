@@ -209,7 +209,6 @@ fn invalid_policies_durations_and_headers_are_rejected() {
     assert!(binary.contains("not UTF-8"), "{binary}");
 }
 
-/// A job counts deliveries or failures.
 #[test]
 fn a_job_that_counts_deliveries_has_no_options_about_failures() {
     let counts = ("max_deliveries", "3");

@@ -58,7 +58,6 @@ fn retry_at(at: u64) -> Outcome {
     }
 }
 
-/// A version with a key.
 fn keyed(number: u64, if_exists: IfExists) -> VersionSpec {
     VersionSpec {
         key: Some(KEY),
