@@ -1,4 +1,4 @@
-//! The history of a run: what clients observed and which faults were injected, by one clock.
+//! The history of a run: the observations of clients and the injected faults, by one clock.
 
 mod episode;
 mod operation;

@@ -195,7 +195,7 @@ fn classes_for(deployment: Deployment, wished: &[Class]) -> Vec<Class> {
     possible.copied().collect()
 }
 
-/// Draws the faults. Each class occurs once before one is repeated.
+/// Draws the faults. Each class occurs once before any is repeated.
 fn draw_faults(random: &mut StdRng, classes: &[Class], time_ms: u64) -> Vec<PlannedFault> {
     let (mut faults, mut left, mut at_ms) = (Vec::new(), Vec::new(), 0);
     while at_ms < time_ms && !classes.is_empty() {

@@ -52,7 +52,7 @@ pub(super) async fn check_pumps(report: &mut DoctorReport, urls: &[String]) {
     overdue.report(report);
 }
 
-/// What pumps report about the timers in the buckets that they lead.
+/// The report of pumps about the timers in the buckets that they lead.
 #[derive(Default)]
 struct OverdueTimers {
     longest_s: f64,

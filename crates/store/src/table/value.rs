@@ -1,4 +1,4 @@
-//! What a table stores.
+//! A kind of value that a table stores.
 
 use std::fmt;
 

@@ -46,7 +46,7 @@ return 1";
 const UNLOCK: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end";
 
 /// Keeps tasks in a hash of Redis, for a process without a disk of its own. Changes that arrive while a call is in flight are sent
-/// together in the next one. What a crash of Redis loses is a matter of its append-only file.
+/// together in the next one. The append-only file of Redis decides what a crash of Redis loses.
 ///
 /// A hash has one wheel: a lock beside it (`KEY:owner`) keeps others out. It needs the feature `redis`.
 #[derive(Debug)]
@@ -241,7 +241,7 @@ async fn write_all(mut hash: TaskHash, mut received: mpsc::UnboundedReceiver<Cha
     hash.unlock().await;
 }
 
-/// The first change, and those that wait behind it.
+/// The first change, and the changes that wait behind it.
 fn gathered(first: Change, received: &mut mpsc::UnboundedReceiver<Change>) -> Vec<Change> {
     let length = |change: &Change| change.record.as_ref().map_or(0, Vec::len);
     let mut bytes = length(&first);

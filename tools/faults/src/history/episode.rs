@@ -1,4 +1,4 @@
-//! Injected faults, and what they excuse.
+//! Injected faults, and their excuses.
 
 use serde::{Deserialize, Serialize};
 

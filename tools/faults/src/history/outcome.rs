@@ -33,7 +33,7 @@ pub enum RequestOutcome {
     /// The job was cancelled, or not.
     Cancelled {
         id: String,
-        /// What the cancel did.
+        /// The effect of the cancel.
         effect: CancelEffect,
     },
     /// The job is due at this time.
@@ -82,7 +82,7 @@ pub enum VersionResult {
     /// There is a job.
     Job {
         id: String,
-        /// What the publish did.
+        /// The effect of the publish.
         outcome: PublishResult,
         state: JobState,
         /// When it is due next, if the answer shows it.
@@ -110,7 +110,7 @@ impl VersionResult {
 /// A job in an answer. Times are by the clock of Redis, truncated to ms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// The number of its version, if payload and attributes are exactly those that were published under that number.
+    /// The number of its version, if payload and attributes are exactly as they were published under that number.
     pub number: Option<u64>,
     /// Its id, without the digit that marks a version on the lmstfy wire.
     pub id: String,
@@ -174,7 +174,7 @@ pub struct RunResult {
     pub number: u64,
 }
 
-/// What a cancel did.
+/// The effect of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CancelEffect {
     /// It deleted the job, which was in this state.

@@ -53,7 +53,7 @@ pub struct HeldJob {
     pub number: u64,
 }
 
-/// What a client does with its deliveries.
+/// The end that a client gives its deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SettleAction {
     /// Reports that the jobs are done, with a [`super::RunResult`] of each.
@@ -98,14 +98,14 @@ pub enum ClientRequest {
     /// Reserve jobs. Outcome: `Delivered`.
     Reserve {
         queues: Vec<u16>,
-        /// The length of leases, in µs; `None` = that of each job.
+        /// The length of leases, in µs; `None` = the length that each job has.
         lease: Option<u64>,
         /// The largest number of jobs.
         max_jobs: u64,
     },
     /// Settle deliveries. Outcome: `Settled`.
     Settle {
-        /// What the client does with them.
+        /// The end that the client gives them.
         action: SettleAction,
         /// The deliveries.
         jobs: Vec<HeldJob>,
@@ -114,7 +114,7 @@ pub enum ClientRequest {
     Cancel {
         queue: u16,
         job: JobAddress,
-        /// What happens if it is running.
+        /// The effect on a running job.
         running: IfRunning,
     },
     /// Change when a job is due. Outcome: `Due`.

@@ -1,4 +1,4 @@
-//! What a publish requests to store.
+//! The version that a publish asks to store.
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::IfExists;
@@ -25,7 +25,7 @@ pub struct VersionSpec {
     pub tries: u64,
     /// The number of its key.
     pub key: Option<u32>,
-    /// What happens to a job with its key.
+    /// The effect on a job with its key.
     pub if_exists: IfExists,
     /// The length of its lease; 0 = as in the policy.
     pub lease: u64,

@@ -10,14 +10,14 @@ use crate::fault::PlannedFault;
 use crate::history::Episode;
 use crate::test_cluster::TestCluster;
 
-/// Far less than what is published in a second, including bodies outside of records.
+/// Far less than clients publish in a second, including bodies outside of records.
 const ROOM_BYTES: u64 = 100_000;
 /// The queue of the client whose attempts fail, which the run does not use otherwise.
 const QUEUE: &str = "failing";
 const JOBS: usize = 600;
 const JOBS_PER_CALL: u16 = 100;
 const ERROR_BYTES: usize = 1000;
-/// For calls in flight when the memory is full, near timers, and what other clients do. The errors of all jobs would be 6 MB.
+/// For calls in flight when the memory is full, near timers, and the calls of other clients. The errors of all jobs would be 6 MB.
 const GROWTH_MAX: u64 = 2 * 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long before a crash acknowledged writes may be lost, in µs: Redis syncs once a second, and waits up to two more
 /// for a slow disk.
 const LOSS: u64 = 3000 * MS;
-/// Remaining memory: far less than what is published in a second, including bodies outside of records.
+/// Remaining memory: far less than clients publish in a second, including bodies outside of records.
 const MEMORY_ROOM_BYTES: u64 = 100_000;
 const DISK_ROOM_BYTES: u64 = 60_000;
 /// How long after the last kill all subscriptions are open again and missed jobs have been found, in µs.
@@ -164,7 +164,7 @@ pub(super) async fn set_clock(test_cluster: &TestCluster, fault: &PlannedFault) 
     set_all(jump_s);
     tokio::time::sleep(fault.length()).await;
     set_all(0);
-    // What was due while the clock was behind comes at once when it is correct again. Clients that take what comes need up to
+    // Jobs that were due while the clock was behind come at once when it is correct again. Their clients need up to
     // as long as it was wrong: seed 1469204656 of 6 s.
     let wrong_for = now() - open_episode.from;
     let what = format!("the clock of redis jumped by {jump_s} s");

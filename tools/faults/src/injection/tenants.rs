@@ -1,4 +1,4 @@
-//! A second namespace that asks for more than its share. Nothing is excused: what a namespace does delays no other one.
+//! A second namespace that asks for more than its share. Nothing is excused: no namespace delays another.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Deadlines of deliveries, and what may have been lost.
+//! Deadlines of deliveries, and jobs that may have been lost.
 //!
 //! A delivery may take as long as the bound, counted from when the job is due or its lease expires. Time in which an
 //! episode excuses lateness, or in which the machine was busy, does not count: due + bound + outage. Time in which an

@@ -76,7 +76,7 @@ pub(super) struct JobEvent {
     pub(super) kind: EventKind,
 }
 
-/// What a request did. An effect or result of `None` means that it has no clear answer.
+/// The effect of a request. An effect or result of `None` means that it has no clear answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EventKind {
     /// It published, and its answer shows the job.

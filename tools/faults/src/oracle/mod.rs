@@ -1,6 +1,6 @@
 //! Judges a history: finds lost, duplicate, early and late jobs, and other violations.
 //!
-//! A pure function of what clients observed; no internal state of the service is used. A request without a
+//! A pure function of the observations of clients; no internal state of the service is used. A request without a
 //! clear answer may have been carried out or not, at any time from its begin until sent calls must have
 //! ended. Both cases are considered.
 

@@ -38,7 +38,7 @@ pub(super) struct VersionPublish<'a> {
     pub(super) effect: PublishEffect,
 }
 
-/// What a request is known to have done for a version.
+/// The known effect of a request on a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PublishEffect {
     /// Its answer shows this job.

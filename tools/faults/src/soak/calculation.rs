@@ -33,7 +33,7 @@ fn calculate() {
     black_box(at);
 }
 
-/// Exact, unlike that in `/proc`, which the kernel counts a few times in ten milliseconds.
+/// Exact, unlike the time in `/proc`, which the kernel counts a few times in ten milliseconds.
 fn cpu_time_of_thread() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Jobs of a soak that have ended or are overdue, and what the judge finds.
+//! Jobs of a soak that have ended or are overdue, and the findings of the judge.
 
 use super::load::QUEUES;
 use super::open_job::OpenJob;

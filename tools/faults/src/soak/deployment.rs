@@ -23,7 +23,7 @@ const AUDIT_LIMIT: Duration = Duration::from_secs(900);
 
 /// The names of all processes. This program is the last one.
 pub const PROCESSES: [&str; 6] = ["api-0", "api-1", "pump-0", "pump-1", "redis", "driver"];
-/// Those that restart, in turns.
+/// The processes that restart, in turns.
 pub const RESTARTED: [&str; 2] = ["api-1", "pump-1"];
 
 /// Credentials of both wires.

@@ -1,4 +1,4 @@
-//! The requests of a soak, sorted by job. The judge of histories gets those of jobs that have ended, or that are overdue,
+//! The requests of a soak, sorted by job. The judge gets the requests of jobs that have ended, or that are overdue,
 //! and they are dropped then, so memory does not grow with the length of the run.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -39,7 +39,7 @@ pub struct SoakCounts {
 pub(super) struct StreamDelivery {
     pub(super) number: u64,
     pub(super) got: Delivery,
-    /// What was drawn for it; `None` if it has ended already.
+    /// The job as it was drawn; `None` if it has ended already.
     pub(super) drawn: Option<DrawnJob>,
     pub(super) is_first: bool,
 }

@@ -8,7 +8,6 @@ use rand::rngs::StdRng;
 use super::times::SoakTimes;
 use crate::history::{VersionSpec, Wire, in_micros};
 
-/// What happens to a job during its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobCourse {
     /// It is delivered and acknowledged.

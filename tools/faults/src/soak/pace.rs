@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How far behind its schedule a publish may be. What is later is left out, so that a pause is not followed by a burst.
+/// How far behind its schedule a publish may be. A later publish is left out, so that a pause is not followed by a burst.
 const BEHIND_MAX: Duration = Duration::from_secs(1);
 const CLOSED_PAUSE: Duration = Duration::from_millis(1);
 

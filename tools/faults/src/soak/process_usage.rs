@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-/// What a process uses.
+/// The memory, files and CPU time that a process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProcessUsage {
     pub(super) resident_bytes: u64,

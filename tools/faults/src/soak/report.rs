@@ -17,7 +17,7 @@ impl SoakReport {
         soak_checks(self).iter().all(|check| check.holds)
     }
 
-    /// The table: a line for each period, what happened, and the verdict.
+    /// The table: a line for each period, the events, and the verdict.
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = heading();

@@ -1,4 +1,4 @@
-//! What a soak has recorded.
+//! The records of a soak.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::sample::SoakSample;
 use super::scrape::ScrapeCounts;
 use super::times::SoakTimes;
 
-/// Numbers of audits, and what they found.
+/// Numbers of audits, and their findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SoakAudits {
     /// Audits that were done.

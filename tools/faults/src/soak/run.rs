@@ -23,7 +23,7 @@ use crate::history::now;
 
 /// Publishers of the load.
 const PUBLISHERS: usize = 24;
-/// Jobs that may be in flight while the capacity is measured. Those that are retried are in flight for a second.
+/// Jobs that may be in flight while the capacity is measured. Retried jobs are in flight for a second.
 const IN_FLIGHT: usize = 1000;
 /// The part of the capacity that a soak uses.
 const LOAD_PART: f64 = 0.5;
@@ -35,7 +35,6 @@ const QUIET_WAIT: Duration = Duration::from_secs(20);
 const JUDGE_PAUSE: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(100);
 
-/// What to run.
 #[derive(Debug, Clone, Copy)]
 pub struct SoakOptions {
     /// How long to measure.
@@ -63,7 +62,7 @@ pub enum SoakProgress<'a> {
     Sample(&'a SoakSample),
     /// A process restarts.
     Restarting(&'static str),
-    /// No more jobs are published; those that are delayed are waited for.
+    /// No more jobs are published; delayed jobs are waited for.
     Draining(usize),
 }
 
@@ -123,7 +122,7 @@ pub async fn run_soak(
     }
 }
 
-/// What the measured time has left.
+/// The rest of the measured time.
 #[derive(Default)]
 struct SoakMeasurements {
     samples: Vec<SoakSample>,

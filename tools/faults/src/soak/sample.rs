@@ -1,4 +1,4 @@
-//! What is measured at regular intervals.
+//! The measurements at regular intervals.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use super::process_usage::{ProcessUsage, process_usage};
 use super::scrape::ScrapeCounts;
 use super::state::SoakState;
 
-/// What one process used.
+/// The usage of one process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessSample {
     /// Resident memory, in bytes.
@@ -30,7 +30,7 @@ pub struct ProcessSample {
 pub struct SoakSample {
     /// Seconds since the start.
     pub at_s: f64,
-    /// What each process used, in the order of the names; `None` while it restarts.
+    /// The usage of each process, in the order of the names; `None` while it restarts.
     pub processes: [Option<ProcessSample>; PROCESSES.len()],
     /// `used_memory` of Redis, in bytes.
     pub redis_used_bytes: u64,
@@ -79,7 +79,7 @@ impl Sampler {
     pub(super) fn new(redis: RedisControl, state: &SoakState) -> Self {
         let begin = Instant::now();
         let mut last = Counted::new(begin, state);
-        // What happened before is in no sample.
+        // Earlier events are in no sample.
         state.lateness().take_recent();
         last.usage.clear();
         Self { redis, begin, last }

@@ -15,7 +15,7 @@ const CONNECTIONS: &str = "tidegate_http_connections{listener=\"public\"}";
 pub struct ScrapeCounts {
     /// Scrapes that were answered.
     pub done: u64,
-    /// Scrapes without an answer, such as those of a process that restarts.
+    /// Scrapes without an answer, such as scrapes of a process that restarts.
     pub failed: u64,
     pub longest: Duration,
     /// Bytes of the largest answer.

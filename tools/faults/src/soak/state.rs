@@ -1,4 +1,4 @@
-//! What all clients of a soak share.
+//! The state that all clients of a soak share.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

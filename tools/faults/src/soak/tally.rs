@@ -95,7 +95,7 @@ pub(super) struct LatenessOf {
     pub(super) count: u64,
 }
 
-/// Latenesses since the last sample, and those of each quarter.
+/// Latenesses since the last sample, and in each quarter.
 #[derive(Debug)]
 pub(super) struct LatenessTally {
     recent: Histogram<u64>,

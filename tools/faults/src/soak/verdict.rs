@@ -1,4 +1,4 @@
-//! Whether a soak is good: a pure function of what was recorded.
+//! Whether a soak is good: a pure function of its records.
 
 use super::deployment::{PROCESSES, RESTARTED};
 use super::results::SoakReport;
@@ -6,7 +6,7 @@ use super::sample::{ProcessSample, SoakSample};
 
 /// How much memory may differ from its value after the first period.
 const MEMORY_PART: f64 = 0.02;
-/// How much larger the lateness of the last quarter may be than that of the first.
+/// How much larger the lateness of the last quarter may be than in the first.
 const LATENESS_FACTOR: f64 = 1.2;
 /// How many more open files there may be at the end.
 const FILES_FACTOR: f64 = 1.1;
@@ -23,7 +23,7 @@ const REFERENCE_PART: f64 = 0.2;
 /// One thing that must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoakCheck {
-    /// What must hold.
+    /// The conditions of a good soak.
     pub name: String,
     /// The measured value and its bound.
     pub text: String,
@@ -171,7 +171,7 @@ fn open_files(report: &SoakReport) -> impl Iterator<Item = SoakCheck> + '_ {
     })
 }
 
-/// The CPU time of the calculation in the last quarter as a multiple of that in the first. It is not judged: it shows whether
+/// The CPU time of the calculation in the last quarter as a multiple of the time in the first. It is not judged: it shows whether
 /// the machine has changed.
 fn calculation_change(report: &SoakReport) -> Option<f64> {
     let length = report.times.length.as_secs_f64();

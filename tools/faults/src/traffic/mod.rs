@@ -69,7 +69,7 @@ pub(crate) struct Endpoints {
     pub(crate) direct: Vec<QueueClient>,
 }
 
-/// The tokens of a run, besides that of most clients.
+/// The tokens of a run, besides the token of most clients.
 #[derive(Debug, Clone)]
 pub(crate) struct RunTokens {
     /// The token with a rate limit.
@@ -168,7 +168,7 @@ impl Traffic {
         }
     }
 
-    /// Starts the native clients, and those of the lmstfy wire on the same queues.
+    /// Starts the native clients, and clients of the lmstfy wire on the same queues.
     fn start_native(&mut self, load_clients: &mut ClientFactory<'_>, api_key: &str) {
         for _ in 0..NATIVE_PRODUCERS {
             let (client, random) = load_clients.next_native(api_key);

@@ -15,7 +15,7 @@ use crate::history::{ClientRequest, PublishMode, RequestOutcome, VersionSpec};
 /// How often a client publishes the same again, as another job, if it got no clear answer.
 const RETRIES: usize = 3;
 
-/// What a producer publishes.
+/// The jobs that a producer publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProducerHabit {
     /// Any jobs. It cancels and replaces some.

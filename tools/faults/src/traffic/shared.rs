@@ -29,7 +29,7 @@ pub(super) const ORDERED_QUEUE: u16 = QUEUES;
 pub(super) const DIRECT_QUEUE: u16 = ORDERED_QUEUE + 1;
 /// The queues of native clients.
 pub(crate) const NATIVE_QUEUES: std::ops::RangeInclusive<u16> = DIRECT_QUEUE + 1..=LAST_QUEUE;
-/// Those of them that clients of the lmstfy wire use, too.
+/// The native queues that clients of the lmstfy wire use, too.
 pub(super) const MIXED_QUEUES: std::ops::RangeInclusive<u16> = LAST_QUEUE - 1..=LAST_QUEUE;
 /// The last queue that is used during the whole run.
 const LAST_QUEUE: u16 = DIRECT_QUEUE + 5;
@@ -47,7 +47,7 @@ pub(crate) const LIMIT: TokenLimit = TokenLimit {
 /// The number of the first token that is revoked.
 const FIRST_GUEST: u16 = 2;
 
-/// Returns the queues that are used during the whole run, except those of single clients.
+/// Returns the queues that are used during the whole run, except the queues of single clients.
 pub(crate) fn steady_queues() -> impl Iterator<Item = u16> + Clone {
     (0..QUEUES).chain(NATIVE_QUEUES)
 }
@@ -72,7 +72,7 @@ pub(crate) struct ClientState {
     pub(crate) recorder: Recorder,
     /// The number and text of the guests' current token.
     pub(super) guest: Mutex<(u16, String)>,
-    /// Those of the lmstfy wire, and those of native queues.
+    /// Recent jobs of the lmstfy wire, and of native queues.
     recent: [Mutex<VecDeque<RecentJob>>; 2],
     pub(super) numbers: AtomicU64,
     pub(super) short_lived: AtomicU16,

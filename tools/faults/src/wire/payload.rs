@@ -69,7 +69,7 @@ pub(super) fn attributes(terms: &VersionSpec) -> Vec<(String, String)> {
     attributes.collect()
 }
 
-/// Returns the number of a job if its body and attributes are exactly those that were published under that number.
+/// Returns the number of a job if its body and attributes are exactly as they were published under that number.
 pub(super) fn number_of(job: &ReceivedJob) -> Option<u64> {
     let found: BTreeMap<String, String> = match &job.attributes {
         Value::Null => BTreeMap::new(),

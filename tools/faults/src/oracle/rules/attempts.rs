@@ -56,7 +56,7 @@ pub(super) fn explain_all(
     explained.collect()
 }
 
-/// What is known of a job before a delivery. If Redis may have lost earlier deliveries, several states are possible.
+/// The knowledge of a job before a delivery. If Redis may have lost earlier deliveries, several states are possible.
 struct Before {
     /// The numbers of tries that it may have had.
     had: Vec<u64>,

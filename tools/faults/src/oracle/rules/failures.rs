@@ -1,4 +1,4 @@
-//! What a fail does: the job is retried at the time in the answer, or dead after as many failures as it may have.
+//! The effect of a fail: the job is retried at the time in the answer, or dead after as many failures as it may have.
 
 use super::context::RuleContext;
 use crate::history::{SettleAction, Span, UnixMicros, micros, truncate_to_ms};

@@ -54,7 +54,7 @@ fn one_holder(job: &JobHistory, context: RuleContext<'_>, verdict: &mut Verdict)
             from: first.begin.from,
             to: second.begin.to,
         };
-        // Redis may lose the begin of the lease, or what its worker did meanwhile.
+        // Redis may lose the begin of the lease, or the requests of its worker meanwhile.
         let is_settled = job.settles(first.attempt).next().is_some();
         let may_be_lost = context.excuses.may_lose(first.lease_begin_span())
             || (is_settled && context.excuses.may_lose(both));

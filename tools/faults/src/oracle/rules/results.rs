@@ -98,7 +98,7 @@ impl AnsweredWait<'_> {
         }
     }
 
-    /// Returns why a result cannot be that of the job in the answer.
+    /// Returns why the job in the answer cannot have this result.
     fn wrong_run(
         &self,
         run: &RunResult,
@@ -167,7 +167,7 @@ const fn may_be_done(event: &JobEvent) -> bool {
     )
 }
 
-/// Whether it may have ended a job without a result. It deletes one that is not leased.
+/// Whether it may have ended a job without a result. It deletes a job that is not leased.
 const fn is_lmstfy_ack(event: &JobEvent) -> bool {
     matches!(event.kind, EventKind::Settled { attempt: None, .. })
 }

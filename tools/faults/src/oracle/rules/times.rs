@@ -171,7 +171,7 @@ impl JudgedDelivery<'_> {
     }
 
     /// Each of the `ways` by which it can have become available has its time and the number of unobserved reservations
-    /// since then. The one with the latest deadline counts.
+    /// since then. The excuse with the latest deadline counts.
     fn never_late(
         &self,
         ways: &[Option<(UnixMicros, u64)>],

@@ -1,4 +1,4 @@
-//! What is stored comes until it has ended.
+//! A stored job comes until it has ended.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn a_stored_version_comes() {
     let came = stored.clone().deliver(S + 2 * MS, 1, 1);
     came.expect(&[Defect::Lost]);
     came.clone().ack(S + 9 * MS, 1, 1).expect(&[]);
-    // An ack without an answer may have been carried out; one that found the lease lost was not.
+    // An ack without an answer may have been carried out; an ack that found the lease lost was not.
     let open = |outcome| {
         came.clone()
             .settle_with(S + 9 * MS, (1, 1), SettleAction::Ack, outcome)
