@@ -47,7 +47,7 @@ pub(crate) struct RedisConnection {
     opened_at: Instant,
     /// When the last reply was received, in µs since `opened_at`.
     replied_at_us: AtomicU64,
-    silence: NoReplyTimer,
+    no_reply_timer: NoReplyTimer,
     /// When the last call ended, with or without a reply, or the connection was checked, in µs since `opened_at`.
     used_at_us: AtomicU64,
     /// Calls in flight.
@@ -108,7 +108,7 @@ impl RedisConnection {
             current: ArcSwap::from_pointee(CurrentConnection::new(connection)),
             opened_at: Instant::now(),
             replied_at_us: AtomicU64::new(0),
-            silence: NoReplyTimer::default(),
+            no_reply_timer: NoReplyTimer::default(),
             used_at_us: AtomicU64::new(0),
             pending: AtomicUsize::new(0),
             checking: Mutex::new(()),
@@ -261,7 +261,9 @@ impl RedisConnection {
         }
         let (began_us, now_us) = (self.micros(since), self.micros(Instant::now()));
         let heard_us = self.replied_at_us.load(Ordering::Relaxed);
-        let silent_us = self.silence.record_given_up(began_us, now_us, heard_us);
+        let silent_us = self
+            .no_reply_timer
+            .record_given_up(began_us, now_us, heard_us);
         if Duration::from_micros(silent_us) < self.waits.command {
             return;
         }
@@ -274,7 +276,7 @@ impl RedisConnection {
 
     /// Replaces this connection for later calls, unless it was replaced already.
     fn replace(&self, current: &Arc<CurrentConnection>) {
-        self.silence.reset();
+        self.no_reply_timer.reset();
         let _inside = self.runtime.enter();
         match ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone()) {
             Ok(connection) => {

@@ -38,22 +38,22 @@ mod tests {
 
     #[test]
     fn short_calls_add_up_until_there_is_a_reply() {
-        let silence = NoReplyTimer::default();
-        assert_eq!(silence.record_given_up(100, 110, 90), 10);
-        assert_eq!(silence.record_given_up(105, 125, 90), 25);
-        assert_eq!(silence.record_given_up(95, 130, 90), 35);
+        let timer = NoReplyTimer::default();
+        assert_eq!(timer.record_given_up(100, 110, 90), 10);
+        assert_eq!(timer.record_given_up(105, 125, 90), 25);
+        assert_eq!(timer.record_given_up(95, 130, 90), 35);
         assert_eq!(
-            silence.record_given_up(200, 220, 150),
+            timer.record_given_up(200, 220, 150),
             20,
             "one call got a reply"
         );
         assert_eq!(
-            silence.record_given_up(210, 230, 215),
+            timer.record_given_up(210, 230, 215),
             0,
             "later calls get replies"
         );
-        assert_eq!(silence.record_given_up(300, 330, 215), 30);
-        silence.reset();
-        assert_eq!(silence.record_given_up(400, 450, 215), 50);
+        assert_eq!(timer.record_given_up(300, 330, 215), 30);
+        timer.reset();
+        assert_eq!(timer.record_given_up(400, 450, 215), 50);
     }
 }

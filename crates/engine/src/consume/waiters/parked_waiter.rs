@@ -133,7 +133,7 @@ impl<'a> ParkedWaiter<'a> {
                     }
                 }
                 None => unawaited += 1,
-                Some(news) => return news,
+                Some(outcome) => return outcome,
             }
         }
         self.seat.try_take(&[]).unwrap_or(SeatOutcome::NothingYet)
@@ -145,7 +145,7 @@ impl<'a> ParkedWaiter<'a> {
         while let Some(step) = self.begin_step(&mut checks).await {
             match self.seat.wait(&step.tickets).await {
                 SeatOutcome::NothingYet => {}
-                news => return news,
+                outcome => return outcome,
             }
         }
         self.seat.try_take(&[]).unwrap_or(SeatOutcome::NothingYet)
@@ -170,13 +170,13 @@ impl<'a> ParkedWaiter<'a> {
                 None => return (SeatOutcome::NothingYet, true),
                 Some(SeatOutcome::NothingYet) if self.seat.has_failed_round() => break,
                 Some(SeatOutcome::NothingYet) => {}
-                Some(news) => return (news, false),
+                Some(outcome) => return (outcome, false),
             }
             self.leave_queues(|_| true);
             step = self.begin_step(&mut checks).await;
         }
-        let news = self.seat.try_take(&[]).unwrap_or(SeatOutcome::NothingYet);
-        (news, false)
+        let outcome = self.seat.try_take(&[]).unwrap_or(SeatOutcome::NothingYet);
+        (outcome, false)
     }
 
     /// The checks that have begun and were not awaited.
@@ -258,14 +258,14 @@ impl<'a> ParkedWaiter<'a> {
     /// behind jobs that a call in flight has taken after them. `is_unknown`: not all sources were checked.
     pub(super) fn finish(
         mut self,
-        news: SeatOutcome,
+        outcome: SeatOutcome,
         is_unknown: bool,
     ) -> Result<Option<Delivery>, EngineError> {
-        let news = match news {
+        let outcome = match outcome {
             SeatOutcome::NothingYet => self.seat.end_wait(),
-            news => news,
+            outcome => outcome,
         };
-        let arrived = match news {
+        let arrived = match outcome {
             SeatOutcome::Jobs(reservation) => Some(reservation),
             SeatOutcome::NothingYet => None,
             SeatOutcome::Failed => return Err(EngineError::StorageFailed),

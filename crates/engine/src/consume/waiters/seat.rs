@@ -159,8 +159,8 @@ impl Seat {
     /// Waits until the wait has ended, or the first rounds of the wait queues with these tickets are over.
     pub(super) async fn wait(&self, tickets: &[u64]) -> SeatOutcome {
         loop {
-            if let Some(news) = self.try_take(tickets) {
-                return news;
+            if let Some(outcome) = self.try_take(tickets) {
+                return outcome;
             }
             // `notify_one` stores a permit for a change between the check and this await.
             self.changed.notified().await;

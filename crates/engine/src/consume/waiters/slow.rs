@@ -53,8 +53,8 @@ impl SlowServers {
     ) -> Option<SeatOutcome> {
         let mut look = pin!(look);
         let prompt = PROMPT * u32::from(shared.lanes_of(source));
-        if let Ok(news) = timeout(prompt, &mut look).await {
-            return Some(news);
+        if let Ok(outcome) = timeout(prompt, &mut look).await {
+            return Some(outcome);
         }
         for server in shared.busy_servers(source) {
             if !self.servers.contains(&server) {
@@ -69,8 +69,8 @@ impl SlowServers {
             let took = since.elapsed();
             // The time by which a timer is late is not the server's.
             self.time_left -= took.min(limit);
-            if let Ok(news) = looked {
-                return Some(news);
+            if let Ok(outcome) = looked {
+                return Some(outcome);
             }
             slice = match took < limit + SLICE {
                 true => SLICE_MAX.min(slice * 2),

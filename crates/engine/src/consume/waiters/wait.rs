@@ -117,27 +117,27 @@ impl Waiters {
         let mut waiter = ParkedWaiter::new(&self.0, claim, true, sources.first());
         match waiter.check_in_order(sources, Some(deadline)).await {
             SeatOutcome::NothingYet => {}
-            news => return waiter.finish(news, false),
+            outcome => return waiter.finish(outcome, false),
         }
         let ended = async {
             match sources {
                 [] => self.0.closed.cancelled().await,
                 _ => match waiter.check_put_off().await {
                     SeatOutcome::NothingYet => waiter.seat.ended().await,
-                    news => return Some(news),
+                    outcome => return Some(outcome),
                 },
             }
             None
         };
-        if let Ok(Some(news)) = timeout_at(deadline, ended).await {
-            return waiter.finish(news, false);
+        if let Ok(Some(outcome)) = timeout_at(deadline, ended).await {
+            return waiter.finish(outcome, false);
         }
-        let news = match waiter.is_answered() {
+        let outcome = match waiter.is_answered() {
             true => SeatOutcome::NothingYet,
             false => waiter.first_rounds().await,
         };
         let is_unknown = !waiter.is_answered();
-        waiter.finish(news, is_unknown)
+        waiter.finish(outcome, is_unknown)
     }
 
     /// Ends all waits without a job, also the waits of later consumers, and the waits for the ends of jobs.
@@ -184,6 +184,6 @@ impl Waiters {
 async fn check_once(waiter: &mut ParkedWaiter<'_>, sources: &[Source]) -> (SeatOutcome, bool) {
     match waiter.check_in_order(sources, None).await {
         SeatOutcome::NothingYet => waiter.check_rest().await,
-        news => (news, false),
+        outcome => (outcome, false),
     }
 }
