@@ -70,8 +70,8 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Audits after the end of the run; this audit must succeed. Returns the numbers of all audits, and the numbers of their
-    /// findings that no episode explains.
+    /// Audits after the end of the run; this audit must succeed. Returns the numbers of all audits, and the numbers of
+    /// their findings that no episode explains.
     pub(crate) async fn finish(mut self, episodes: &[Episode]) -> (Audits, Verdict) {
         for last in 1..=LAST_TRIES {
             match self.try_audit().await {

@@ -10,8 +10,8 @@ use hyper::Uri;
 use tokio::time::timeout;
 use tower::Service;
 
-/// The longest time for the name, the TCP connection and the handshake of TLS. A connection may be made for a request that
-/// has ended meanwhile, so the time limit of the request does not bound it.
+/// The longest time for the name, the TCP connection and the handshake of TLS. A connection may be made for a request
+/// that has ended meanwhile, so the time limit of the request does not bound it.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Limits the time in which another connector connects.

@@ -17,7 +17,8 @@ const QUEUE: &str = "failing";
 const JOBS: usize = 600;
 const JOBS_PER_CALL: u16 = 100;
 const ERROR_BYTES: usize = 1000;
-/// For calls in flight when the memory is full, near timers, and the calls of other clients. The errors of all jobs would be 6 MB.
+/// For calls in flight when the memory is full, near timers, and the calls of other clients. The errors of all jobs
+/// would be 6 MB.
 const GROWTH_MAX: u64 = 2 * 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How far behind its schedule a publish may be. A later publish is left out, so that a pause is not followed by a burst.
+/// How far behind its schedule a publish may be. A later publish is left out, so that a pause is not followed by a
+/// burst.
 const BEHIND_MAX: Duration = Duration::from_secs(1);
 const CLOSED_PAUSE: Duration = Duration::from_millis(1);
 
@@ -56,7 +57,8 @@ impl SoakPace {
         matches!(self.kind, PaceKind::Closed(_))
     }
 
-    /// Waits for the next publish. `pending` returns the number of jobs that have not ended. Returns `false` at the end.
+    /// Waits for the next publish. `pending` returns the number of jobs that have not ended. Returns `false` at the
+    /// end.
     pub(super) async fn next(&self, pending: impl Fn() -> usize) -> bool {
         match self.kind {
             PaceKind::Open(rate) => self.next_slot(rate).await,

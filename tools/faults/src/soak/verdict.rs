@@ -11,8 +11,8 @@ const LATENESS_FACTOR: f64 = 1.2;
 /// How many more open files there may be at the end.
 const FILES_FACTOR: f64 = 1.1;
 const FILES_MORE: f64 = 8.0;
-/// How much the number of jobs in Redis may differ for two samples of its memory to be compared: this part of it, or three
-/// times its square root, which is how far the number of a steady random load goes.
+/// How much the number of jobs in Redis may differ for two samples of its memory to be compared: this part of it, or
+/// three times its square root, which is how far the number of a steady random load goes.
 const PENDING_PART: f64 = 0.02;
 const PENDING_ROOTS: f64 = 3.0;
 /// The least part of the samples of a period whose jobs are as many as after the first one.
@@ -171,8 +171,8 @@ fn open_files(report: &SoakReport) -> impl Iterator<Item = SoakCheck> + '_ {
     })
 }
 
-/// The CPU time of the calculation in the last quarter as a multiple of the time in the first. It is not judged: it shows whether
-/// the machine has changed.
+/// The CPU time of the calculation in the last quarter as a multiple of the time in the first. It is not judged: it
+/// shows whether the machine has changed.
 fn calculation_change(report: &SoakReport) -> Option<f64> {
     let length = report.times.length.as_secs_f64();
     let of_quarter = |from: f64| {
