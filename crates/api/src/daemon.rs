@@ -196,7 +196,8 @@ async fn close_waiters(app: Arc<App>, stop: CancellationToken) -> Instant {
     Instant::now()
 }
 
-/// Connects to all pools and to the store of tokens and limits, and checks them. Each step waits for up to `connect_patience`.
+/// Connects to all pools and to the store of tokens and limits, and checks them. Each step waits for up to
+/// `connect_patience`.
 async fn connect(config: &ApiConfig) -> Result<(BTreeMap<String, Store>, Store), ApiStartError> {
     let patience = config.connect_patience;
     let stores = Store::connect_pools(&config.pool, patience).await?;

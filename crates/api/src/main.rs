@@ -7,8 +7,8 @@ use clap::Parser;
 use tidegate_api::{ApiConfig, translate};
 use tidegate_daemon::{CommonFlags, launch};
 
-/// hyper allocates two buffers of 8 KiB for each connection, and a waiting consumer hardly touches them. An allocator that
-/// writes metadata into or next to a block touches at least one page of each buffer; jemalloc stores its metadata
+/// hyper allocates two buffers of 8 KiB for each connection, and a waiting consumer hardly touches them. An allocator
+/// that writes metadata into or next to a block touches at least one page of each buffer; jemalloc stores its metadata
 /// elsewhere. docs/decisions/0071-cpu-of-the-api.md has the figures.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]

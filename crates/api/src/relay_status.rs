@@ -14,7 +14,8 @@ pub(crate) async fn relay_report(
     Ok(reports.into_iter().next().flatten())
 }
 
-/// The state of a relay with this revision: as `tidegate-relayd` reports it, unless it is paused or the report does not count.
+/// The state of a relay with this revision: as `tidegate-relayd` reports it, unless it is paused or the report does not
+/// count.
 pub(crate) fn relay_status(
     config: &RelayConfig,
     revision: &str,

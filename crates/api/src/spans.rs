@@ -7,9 +7,9 @@
 //!                              └─────► ack, fail, release
 //! ```
 //!
-//! A delivery is a separate trace: a job may run days after its publish, and several times. The ids of its span are derived
-//! from the queue, the job and the attempt, and its lease says that there is one. So the process that gets the ack knows the
-//! span, whichever process has delivered the job, and nothing is stored.
+//! A delivery is a separate trace: a job may run days after its publish, and several times. The ids of its span are
+//! derived from the queue, the job and the attempt, and its lease says that there is one. So the process that gets the
+//! ack knows the span, whichever process has delivered the job, and nothing is stored.
 
 use std::time::SystemTime;
 
@@ -180,8 +180,8 @@ impl SettleSpans {
         })
     }
 
-    /// Records the end of a delivery that is traced. Its parent is the span of the caller, if that is in the trace of the
-    /// delivery; else the delivery.
+    /// Records the end of a delivery that is traced. Its parent is the span of the caller, if that is in the trace of
+    /// the delivery; else the delivery.
     pub(crate) fn record(
         &self,
         request: &RequestContext,

@@ -144,13 +144,15 @@ impl JobHandle {
 impl<T: Task> Publish<T> {
     /// Publishes the task, waits up to so long until a worker has done it, and returns its reply.
     ///
-    /// If the server gives no answer, the call ends with an error 2 s after the wait at the latest; the job may be stored.
+    /// If the server gives no answer, the call ends with an error 2 s after the wait at the latest; the job may be
+    /// stored.
     ///
-    /// A job with a key that exists already is waited for. Needs the scope `read`. A wait of more than 20 s takes several
-    /// requests; the server keeps the result for at least 10 s meanwhile.
+    /// A job with a key that exists already is waited for. Needs the scope `read`. A wait of more than 20 s takes
+    /// several requests; the server keeps the result for at least 10 s meanwhile.
     ///
     /// # Errors
-    /// [`CallError::TimedOut`] if it is not done in time: then the job stays in the queue. See [`CallError`] for others.
+    /// [`CallError::TimedOut`] if it is not done in time: then the job stays in the queue. See [`CallError`] for
+    /// others.
     pub async fn call(self, wait: Duration) -> Result<T::Reply, CallError> {
         let result = self.call_raw(wait).await?;
         Ok(result.json()?)

@@ -25,8 +25,8 @@ pub enum Error {
     /// The server rejected the request.
     #[error("{} {}: {}", .0.problem.status, .0.problem.code, .0.problem.detail)]
     Rejected(Box<Rejection>),
-    /// The answer is neither a success nor a problem document that this version knows: probably of a proxy, or of a later
-    /// server.
+    /// The answer is neither a success nor a problem document that this version knows: probably of a proxy, or of a
+    /// later server.
     #[error("unexpected answer with status {status}: {text}")]
     UnexpectedAnswer {
         /// The HTTP status.

@@ -96,8 +96,8 @@ impl JobHandle {
         })
     }
 
-    /// Deletes the job, and returns the answer of the server with the id of the job. `if_running` says what happens if a worker
-    /// holds it.
+    /// Deletes the job, and returns the answer of the server with the id of the job. `if_running` says what happens if
+    /// a worker holds it.
     ///
     /// # Errors
     /// The errors of requests: `job_not_found`, `job_running`.

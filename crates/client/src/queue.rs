@@ -88,8 +88,8 @@ impl QueueHandle {
         self.send(HttpCall::get(self.path("/policy"))).await?.json()
     }
 
-    /// Changes its policy: fields that the change does not name stay as they are. In effect everywhere within a second. Returns
-    /// the new policy.
+    /// Changes its policy: fields that the change does not name stay as they are. In effect everywhere within a second.
+    /// Returns the new policy.
     ///
     /// # Errors
     /// The errors of requests.
@@ -118,8 +118,8 @@ impl QueueHandle {
         Ok(answer.respawned)
     }
 
-    /// The jobs that match a filter, at most `limit`. Takes several requests if they are many, or if few of the jobs of the queue
-    /// match. Needs the scope `read`.
+    /// The jobs that match a filter, at most `limit`. Takes several requests if they are many, or if few of the jobs of
+    /// the queue match. Needs the scope `read`.
     ///
     /// # Errors
     /// The errors of requests.
@@ -138,8 +138,8 @@ impl QueueHandle {
         Ok(jobs)
     }
 
-    /// One page of the jobs that match a filter, which takes one request. `cursor` is `next` of the page before; the list
-    /// ends where that is `None`. A page may be empty and not be the last one. Needs the scope `read`.
+    /// One page of the jobs that match a filter, which takes one request. `cursor` is `next` of the page before; the
+    /// list ends where that is `None`. A page may be empty and not be the last one. Needs the scope `read`.
     ///
     /// # Errors
     /// The errors of requests.
@@ -156,8 +156,8 @@ impl QueueHandle {
         self.send(HttpCall::get(path)).await?.json()
     }
 
-    /// Does something with the jobs that match a filter, one page of them. Repeat it with `cursor` set to `next` of the answer,
-    /// after its `wait_ms`, until that is `None`. Needs the scope `admin`.
+    /// Does something with the jobs that match a filter, one page of them. Repeat it with `cursor` set to `next` of the
+    /// answer, after its `wait_ms`, until that is `None`. Needs the scope `admin`.
     ///
     /// # Errors
     /// The errors of requests. After an error some jobs may be changed; a repeated call finds the others. The client

@@ -9,8 +9,8 @@ use crate::error::Error;
 /// How often a request that failed is repeated, and the delays between.
 ///
 /// The first delay is doubled up to the longest one; each is made longer at random, up to twice. If the server says
-/// `Retry-After`, the request is not repeated earlier; if that is later than [`RepeatLimits::RETRY_AFTER_MAX`], the error
-/// is returned.
+/// `Retry-After`, the request is not repeated earlier; if that is later than [`RepeatLimits::RETRY_AFTER_MAX`], the
+/// error is returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepeatLimits {
     /// The most repetitions. 0 for none. Default: 7.

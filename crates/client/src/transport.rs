@@ -132,8 +132,8 @@ pub(crate) struct HttpTransport {
     warned_at: Mutex<Option<Instant>>,
 }
 
-/// Whether the error of the last repetition says that nothing was changed, which is not known of those before it. A 404 does
-/// not: that something is not there is so however it came about.
+/// Whether the error of the last repetition says that nothing was changed, which is not known of those before it. A 404
+/// does not: that something is not there is so however it came about.
 fn hides_lost_answer(call: &HttpCall, last: &Error) -> bool {
     call.method != Method::GET && last.applied() == Applied::No && last.status() != Some(404)
 }

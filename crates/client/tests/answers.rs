@@ -125,7 +125,8 @@ async fn an_answer_is_read_up_to_a_limit() {
     assert!(sent.unwrap() < 256, "the client has closed the connection");
 }
 
-/// The error of an idempotent publish whose first answer is lost. Repetitions get this answer; without one no server is there.
+/// The error of an idempotent publish whose first answer is lost. Repetitions get this answer; without one no server is
+/// there.
 async fn error_after_a_lost_answer(answer: Option<String>) -> Error {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,6 +1,6 @@
 //! Metrics in the Prometheus text format. Families are registered in the default registry of the `prometheus` crate
-//! when they are first used. Families of figures that are read for a scrape are made for it, so that what is gone is not
-//! shown.
+//! when they are first used. Families of figures that are read for a scrape are made for it, so that what is gone is
+//! not shown.
 
 mod queue_series;
 

@@ -29,9 +29,9 @@ pub enum PidFileError {
     },
 }
 
-/// The pid file of this process, which is removed when this is dropped. An existing file is overwritten if it is empty or has
-/// the id of a process; a symbolic link is not followed. Whether that process runs is not checked: the service manager starts
-/// one process.
+/// The pid file of this process, which is removed when this is dropped. An existing file is overwritten if it is empty
+/// or has the id of a process; a symbolic link is not followed. Whether that process runs is not checked: the service
+/// manager starts one process.
 #[derive(Debug)]
 pub struct PidFile(PathBuf);
 

@@ -37,8 +37,8 @@ pub enum EngineError {
     /// The pool moves, and its own deployment has a job of a call that is to be atomic. Nothing was stored.
     #[error("the pool is moving, and an atomic call cannot change jobs in both of its deployments")]
     PoolMoves,
-    /// The pool moves to a deployment that the settings of this process do not name, and that may have the job. Jobs that
-    /// are here may have been changed.
+    /// The pool moves to a deployment that the settings of this process do not name, and that may have the job. Jobs
+    /// that are here may have been changed.
     #[error("the pool is moving, and this process does not know where to")]
     MoveUnknown,
     /// `waiters.in_process_max` is reached.

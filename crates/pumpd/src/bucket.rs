@@ -244,7 +244,8 @@ async fn publish_ticks(
     Ok(true)
 }
 
-/// Records a call that moved jobs, if it is sampled. Each is a separate trace: the spans of its jobs are not known here.
+/// Records a call that moved jobs, if it is sampled. Each is a separate trace: the spans of its jobs are not known
+/// here.
 fn record_run(traces: &Traces, bucket: u16, began_at: SystemTime, moved: &MoveDueOutcome) {
     let MoveDueOutcome::Done {
         more,
@@ -275,8 +276,8 @@ fn record_run(traces: &Traces, bucket: u16, began_at: SystemTime, moved: &MoveDu
     );
 }
 
-/// The time of the next call of a kind: at most `sleep_max` from now, which bounds the delay by a lost message. `wait` is
-/// in the reply to a call that was sent at `sent_at`.
+/// The time of the next call of a kind: at most `sleep_max` from now, which bounds the delay by a lost message. `wait`
+/// is in the reply to a call that was sent at `sent_at`.
 fn after(wait: Option<Duration>, sent_at: Instant, config: &PumpConfig) -> Instant {
     let wait = wait.unwrap_or(config.sleep_max).min(config.sleep_max);
     Instant::now() + time_left(wait, Some(sent_at.elapsed()))

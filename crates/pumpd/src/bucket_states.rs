@@ -1,7 +1,7 @@
 //! Which buckets wait, are queued and run. Pure but for the timing wheel, which uses the clock of the runtime.
 //!
-//! A bucket has at most one place in the queue of backlogs of its server. It keeps it when it becomes due meanwhile, and is
-//! run for that first. A place whose bucket has no backlog any more is dropped when it comes up.
+//! A bucket has at most one place in the queue of backlogs of its server. It keeps it when it becomes due meanwhile,
+//! and is run for that first. A place whose bucket has no backlog any more is dropped when it comes up.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -83,7 +83,8 @@ impl BucketStates {
         self.buckets.keys().copied().collect()
     }
 
-    /// The next bucket of the wheel that becomes due; it must be queued ([`Self::queue_due`]). `None` if the wheel is empty.
+    /// The next bucket of the wheel that becomes due; it must be queued ([`Self::queue_due`]). `None` if the wheel is
+    /// empty.
     pub(crate) async fn next_due(&mut self) -> Option<u16> {
         Some(self.wheel.next().await?.into_inner())
     }
@@ -128,8 +129,8 @@ impl BucketStates {
         Some((StartedRun { number, run }, schedule))
     }
 
-    /// Ends a run. `has_failed` = its server is unavailable. Returns whether the bucket is still there, and needs its next
-    /// schedule ([`Self::reschedule`]).
+    /// Ends a run. `has_failed` = its server is unavailable. Returns whether the bucket is still there, and needs its
+    /// next schedule ([`Self::reschedule`]).
     #[must_use]
     pub(crate) fn end(&mut self, ended: &StartedRun, has_failed: bool) -> bool {
         self.servers.ended(&ended.run, has_failed);

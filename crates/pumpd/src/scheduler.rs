@@ -1,7 +1,7 @@
 //! Schedules the buckets that this instance leads. A timing wheel holds the next due time of each bucket.
 //!
-//! A bucket is waiting in the wheel, queued or running (`bucket_states.rs`). An alarm makes a bucket due earlier. During a
-//! run it is stored until the run has ended, because the run may have read Redis before the timer was set.
+//! A bucket is waiting in the wheel, queued or running (`bucket_states.rs`). An alarm makes a bucket due earlier.
+//! During a run it is stored until the run has ended, because the run may have read Redis before the timer was set.
 //!
 //! A bucket that has become due has priority over a bucket that has just run and has more due jobs, its backlog: a
 //! bucket with a million due jobs must not delay the single job of another one, or of another queue. One run in four is

@@ -28,12 +28,12 @@ pub(crate) struct NextTicks {
     pub(crate) after: Option<Duration>,
 }
 
-/// Publishes a job for one due tick of each of up to `limit` schedules of a bucket, whose namespaces take turns; `None` if this
-/// instance does not lead it.
+/// Publishes a job for one due tick of each of up to `limit` schedules of a bucket, whose namespaces take turns; `None`
+/// if this instance does not lead it.
 ///
-/// A tick whose job cannot be published is tried again after a pause, in which the ticks behind it have their turns: Redis may be
-/// out of memory, or the table of definitions on another server, which is no reason to treat the server of the bucket as
-/// unavailable. No tick is published twice, since it is compared when it is published.
+/// A tick whose job cannot be published is tried again after a pause, in which the ticks behind it have their turns:
+/// Redis may be out of memory, or the table of definitions on another server, which is no reason to treat the server of
+/// the bucket as unavailable. No tick is published twice, since it is compared when it is published.
 ///
 /// # Errors
 /// The server of the bucket is unavailable. The bucket has to be run again.

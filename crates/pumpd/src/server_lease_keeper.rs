@@ -33,8 +33,8 @@ use crate::leases::BucketLeases;
 use crate::roster::{self, Members};
 use crate::share;
 
-/// Interval of retries for a bucket of the share that another instance still holds, and the pause before a lock is asked for again
-/// that a call or a message has called into question.
+/// Interval of retries for a bucket of the share that another instance still holds, and the pause before a lock is
+/// asked for again that a call or a message has called into question.
 const HANDOVER_PAUSE: Duration = Duration::from_millis(50);
 /// Pause before a retry after a failed call.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);

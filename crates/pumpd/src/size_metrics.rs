@@ -1,5 +1,5 @@
-//! The metrics of the sizes of queues. They are made for each scrape: what Redis does not have any more, or another pump
-//! leads now, is not shown.
+//! The metrics of the sizes of queues. They are made for each scrape: what Redis does not have any more, or another
+//! pump leads now, is not shown.
 
 use std::sync::{Arc, LazyLock};
 

@@ -14,8 +14,8 @@ use crate::leases::BucketLeases;
 
 /// The time limit of a read. It must be less than the scrape timeout of Prometheus, 10 s by default.
 const READ_MAX: Duration = Duration::from_secs(3);
-/// How long sizes of 1,000 queues are used at least. Reading them takes about 10 ms of Redis's CPU (docs/benchmarks.md), so
-/// the scrapes of a pump take at most about 1/240 of it.
+/// How long sizes of 1,000 queues are used at least. Reading them takes about 10 ms of Redis's CPU
+/// (docs/benchmarks.md), so the scrapes of a pump take at most about 1/240 of it.
 const PAUSE_PER_1000_QUEUES: Duration = Duration::from_millis(2_400);
 
 /// Reads the sizes for one pool, one reader at a time, and uses them for a while.
@@ -74,8 +74,8 @@ impl SizesCollector {
         }
     }
 
-    /// The sizes of all buckets that this instance leads. Takes a few seconds at most. The sizes of a bucket that it has lost
-    /// end at once, also if it was lost during the read; a bucket that it gains is read by the next scrape.
+    /// The sizes of all buckets that this instance leads. Takes a few seconds at most. The sizes of a bucket that it
+    /// has lost end at once, also if it was lost during the read; a bucket that it gains is read by the next scrape.
     pub(crate) async fn collect(self: &Arc<Self>) -> CollectedSizes {
         let collector = Arc::clone(self);
         // A read that has begun ends although its scrape ends, so scrapers that leave cause no more reads.

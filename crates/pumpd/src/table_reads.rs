@@ -12,8 +12,8 @@ const READ_MAX: Duration = Duration::from_secs(1);
 /// After a read has failed, the next one of the same server begins after this pause.
 const FAILED_PAUSE: Duration = Duration::from_secs(1);
 
-/// Limits reads of tables whose server does not answer. The runs of buckets that need such a table would occupy all runs of
-/// servers that do answer: so one read at a time waits for a server, and the others fail at once.
+/// Limits reads of tables whose server does not answer. The runs of buckets that need such a table would occupy all
+/// runs of servers that do answer: so one read at a time waits for a server, and the others fail at once.
 #[derive(Debug, Default)]
 pub(crate) struct TableReads {
     /// The servers of which the last read failed, and when the next one may begin.

@@ -1,5 +1,5 @@
-//! Kills workers, relays and brokers under load, and counts the jobs that are lost and repeated; and how late the jobs of
-//! a killed worker come back: `cargo build --release --bins && cargo bench -p tidegate-relayd --bench kills`.
+//! Kills workers, relays and brokers under load, and counts the jobs that are lost and repeated; and how late the jobs
+//! of a killed worker come back: `cargo build --release --bins && cargo bench -p tidegate-relayd --bench kills`.
 //!
 //! `KILLS=10` sets the number of kills (50), which are in turn of a worker, a relay, NATS and RabbitMQ.
 #![allow(

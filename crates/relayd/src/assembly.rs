@@ -56,8 +56,8 @@ pub(crate) fn build_relay(name: &str, config: &RelayConfig) -> Result<Relay, Str
     })
 }
 
-/// Checks that the sink is not the queue that is the source: each job would be published there again and again, with new
-/// ids as keys.
+/// Checks that the sink is not the queue that is the source: each job would be published there again and again, with
+/// new ids as keys.
 fn check_not_circular(config: &RelayConfig) -> Result<(), &'static str> {
     let RelaySinkConfig::Tidegate(sink) = &config.sink else {
         return Ok(());

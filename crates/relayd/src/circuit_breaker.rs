@@ -60,8 +60,8 @@ impl CircuitBreaker {
         }
     }
 
-    /// Waits until no other job is tried. Returns `None` if the sink need not be tried then. Callers keep the guard until
-    /// they have recorded the outcome.
+    /// Waits until no other job is tried. Returns `None` if the sink need not be tried then. Callers keep the guard
+    /// until they have recorded the outcome.
     pub(crate) async fn probe(&self) -> Option<MutexGuard<'_, ()>> {
         let probing = self.probing.lock().await;
         (self.permit(Instant::now()) == BreakerPermit::Probe).then_some(probing)

@@ -118,8 +118,8 @@ fn refusal(address: IpAddr) -> String {
     format!("the address {address} is not public; if it is meant, add it to allow_networks")
 }
 
-/// Resolves names, and returns only addresses that the guard allows. The connection is made to one of these: a name that
-/// resolves to another address a moment later has no effect.
+/// Resolves names, and returns only addresses that the guard allows. The connection is made to one of these: a name
+/// that resolves to another address a moment later has no effect.
 #[derive(Clone)]
 struct GuardedResolver(AddressGuard);
 

@@ -58,7 +58,8 @@ impl RelayTable {
 }
 
 impl RelaySet {
-    /// Relays that end when `stop` is cancelled, with a time of grace for deliveries in flight. Their spans go to `traces`.
+    /// Relays that end when `stop` is cancelled, with a time of grace for deliveries in flight. Their spans go to
+    /// `traces`.
     pub(crate) fn new(stop: CancellationToken, grace: Duration, traces: Option<Traces>) -> Self {
         Self {
             stop,

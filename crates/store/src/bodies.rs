@@ -182,8 +182,8 @@ impl JobReadError {
 }
 
 impl Store {
-    /// Fetches the payloads that are stored outside of their records, and decodes all jobs. A job with a key can be replaced
-    /// after its record was read; it is then returned as it is now, in any state.
+    /// Fetches the payloads that are stored outside of their records, and decodes all jobs. A job with a key can be
+    /// replaced after its record was read; it is then returned as it is now, in any state.
     pub(crate) async fn fetch_bodies(
         &self,
         queue: &QueueKey,

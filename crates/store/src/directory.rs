@@ -1,8 +1,8 @@
-//! The directory: in which queues a namespace has a job with some key. It is for clients that name a job by its key alone,
-//! and for them keys are unique in their namespace.
+//! The directory: in which queues a namespace has a job with some key. It is for clients that name a job by its key
+//! alone, and for them keys are unique in their namespace.
 //!
-//! An entry is a hint: it may name a queue without such a job, and may be lost or expired while there is one. It has several
-//! queues while a job moves from one to another.
+//! An entry is a hint: it may name a queue without such a job, and may be lost or expired while there is one. It has
+//! several queues while a job moves from one to another.
 
 use std::time::Duration;
 

@@ -6,7 +6,8 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceLimits {
-    /// Queues. A queue without jobs is forgotten within two minutes. Each bucket limits its share of them, so that the limit is not exact.
+    /// Queues. A queue without jobs is forgotten within two minutes. Each bucket limits its share of them, so that the
+    /// limit is not exact.
     pub queues: u32,
     /// Queues with a policy that differs from the defaults.
     pub policies: u32,
@@ -27,8 +28,8 @@ impl NamespaceLimits {
         api_keys: u32::MAX,
     };
 
-    /// The most queues of a namespace in one bucket. Queues are spread at random: at `queues` of them, a bucket with four
-    /// standard deviations more than the mean is unlikely. One bucket has them all: its limit is exact.
+    /// The most queues of a namespace in one bucket. Queues are spread at random: at `queues` of them, a bucket with
+    /// four standard deviations more than the mean is unlikely. One bucket has them all: its limit is exact.
     pub(crate) fn queues_in_bucket(self, buckets: u32) -> u64 {
         let mean = f64::from(self.queues) / f64::from(buckets);
         let elsewhere = 1.0 - 1.0 / f64::from(buckets);

@@ -1,7 +1,7 @@
 //! Scripts, and running them on a connection.
 //!
-//! A script is called by its hash. If the server does not have it (after a restart, `SCRIPT FLUSH`, on a new primary), it is
-//! loaded and called again. This is safe, since Redis executes nothing if it returns NOSCRIPT.
+//! A script is called by its hash. If the server does not have it (after a restart, `SCRIPT FLUSH`, on a new primary),
+//! it is loaded and called again. This is safe, since Redis executes nothing if it returns NOSCRIPT.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -15,7 +15,8 @@ use crate::reply::Reply;
 use crate::script::{LazyScript, VerbScript};
 use crate::store::Store;
 
-/// The longest pause behind a call that changes many jobs. On a link on which calls take longer the server mostly waits.
+/// The longest pause behind a call that changes many jobs. On a link on which calls take longer the server mostly
+/// waits.
 const BULK_PAUSE_MAX: Duration = Duration::from_millis(5);
 
 /// Builder of a script call. It writes arguments directly into a command: the type of the `redis` crate would allocate
@@ -69,7 +70,8 @@ impl Store {
         self.begin_call(script, key, None, "")
     }
 
-    /// Begins a call that accesses these two keys, which share a hash slot. While it moves the call waits until both are on one server.
+    /// Begins a call that accesses these two keys, which share a hash slot. While it moves the call waits until both
+    /// are on one server.
     pub(crate) fn call_on_both<'a>(
         &'a self,
         script: &LazyScript,
@@ -163,8 +165,8 @@ impl Call<'_> {
     }
 
     /// Sends `commands` and this call in one pipeline on the connection for large transfers, otherwise as
-    /// [`Call::send_tracked`]. The script runs even if a command fails, so it must check for that; the result is then the
-    /// error of the command. The time limit begins when the call has its turn among the uploads to the server.
+    /// [`Call::send_tracked`]. The script runs even if a command fails, so it must check for that; the result is then
+    /// the error of the command. The time limit begins when the call has its turn among the uploads to the server.
     pub(crate) async fn send_with_commands(
         self,
         commands: Vec<Cmd>,

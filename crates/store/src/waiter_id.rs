@@ -9,8 +9,8 @@ pub(crate) const PERIOD_MS: u64 = 3_600_000;
 /// The longest time for which a registration is stored, in ms.
 pub(crate) const REGISTERED_MS_MAX: u64 = 2 * PERIOD_MS;
 
-/// Identifies a process that waits for jobs, until it ends. Random, of 47 bits; two processes with the same one would be rung
-/// together.
+/// Identifies a process that waits for jobs, until it ends. Random, of 47 bits; two processes with the same one would
+/// be rung together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WaiterId(String);
 

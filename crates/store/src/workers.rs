@@ -56,8 +56,8 @@ pub struct StoredWorkers {
 }
 
 impl Store {
-    /// Stores what a process knows of these workers of a namespace, at least one, for the time `kept`: their names and entries.
-    /// The caller bounds their number and size, as all are stored in one call.
+    /// Stores what a process knows of these workers of a namespace, at least one, for the time `kept`: their names and
+    /// entries. The caller bounds their number and size, as all are stored in one call.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -79,7 +79,8 @@ impl Store {
         Ok(())
     }
 
-    /// A page of the workers of a namespace, behind a name or the end of another page; from the first one if `after` is empty.
+    /// A page of the workers of a namespace, behind a name or the end of another page; from the first one if `after` is
+    /// empty.
     ///
     /// # Errors
     /// Redis is unavailable.

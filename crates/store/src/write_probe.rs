@@ -13,8 +13,8 @@ use crate::store::Store;
 static WRITE_PROBE: LazyScript = script!("write_probe");
 
 impl Store {
-    /// Checks that every server that has keys replies and takes writes. A server that has reached `maxmemory` counts: it
-    /// still delivers and deletes jobs.
+    /// Checks that every server that has keys replies and takes writes. A server that has reached `maxmemory` counts:
+    /// it still delivers and deletes jobs.
     ///
     /// # Errors
     /// A server does not reply within the command timeout or takes no writes, or some slots of the cluster have no

@@ -1,9 +1,10 @@
-//! Compares a million timers in the wheel, in tokio-util's `DelayQueue`, and in a `BinaryHeap` whose cancelled entries stay.
+//! Compares a million timers in the wheel, in tokio-util's `DelayQueue`, and in a `BinaryHeap` whose cancelled entries
+//! stay.
 //!
 //!     cargo bench -p tidegate-wheel --bench timers
 //!
-//! Each round measures all three, in turns, with the same random due times within an hour. Figures are ns for one timer: median
-//! and range of the rounds.
+//! Each round measures all three, in turns, with the same random due times within an hour. Figures are ns for one
+//! timer: median and range of the rounds.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 

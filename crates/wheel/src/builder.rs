@@ -55,8 +55,8 @@ impl<P: Persistence> WheelBuilder<P> {
         self
     }
 
-    /// When a task runs again whose run has panicked, by default after 1 min. A delay of more than the calendar holds keeps the task
-    /// until the next start of the wheel.
+    /// When a task runs again whose run has panicked, by default after 1 min. A delay of more than the calendar holds
+    /// keeps the task until the next start of the wheel.
     pub const fn panic_delay(mut self, panic_delay: Duration) -> Self {
         self.panic_delay = panic_delay;
         self
@@ -79,8 +79,8 @@ impl<P: Persistence> WheelBuilder<P> {
         }
     }
 
-    /// Loads the saved tasks and starts the clock. Tasks that became due while no wheel ran start at once. Call it in a Tokio
-    /// runtime, which then runs the tasks.
+    /// Loads the saved tasks and starts the clock. Tasks that became due while no wheel ran start at once. Call it in a
+    /// Tokio runtime, which then runs the tasks.
     ///
     /// # Errors
     ///

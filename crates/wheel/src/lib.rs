@@ -1,11 +1,11 @@
-//! Runs tasks at their times inside a process: a hierarchical timing wheel, executors by type of task, and a file or a hash of
-//! Redis that keeps the tasks over restarts.
+//! Runs tasks at their times inside a process: a hierarchical timing wheel, executors by type of task, and a file or a
+//! hash of Redis that keeps the tasks over restarts.
 //!
 //! - [`Wheel`] schedules, saves, runs and cancels tasks.
 //! - [`TimingWheel`] is the data structure alone, without clock, threads and tasks.
 //!
-//! It is for delays that may end with the process and its disk: for timers that several processes share, or that must not be
-//! lost with a machine, use a queue of Tidegate.
+//! It is for delays that may end with the process and its disk: for timers that several processes share, or that must
+//! not be lost with a machine, use a queue of Tidegate.
 #![warn(missing_docs)]
 
 mod builder;

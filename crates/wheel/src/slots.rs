@@ -73,7 +73,8 @@ impl Slots {
         std::mem::replace(&mut self.heads[index as usize], head)
     }
 
-    /// Returns the earliest slot that is not empty, of slots with the same begin the widest: its timers must move down first.
+    /// Returns the earliest slot that is not empty, of slots with the same begin the widest: its timers must move down
+    /// first.
     pub(crate) fn first(&self, now: u64) -> Option<FirstSlot> {
         let mut first: Option<FirstSlot> = None;
         let mut levels = self.levels;

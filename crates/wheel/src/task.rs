@@ -30,8 +30,8 @@ pub trait TimedTask: Serialize + DeserializeOwned + Send + 'static {
 
 /// Runs the tasks of a type. Functions and closures `Fn(T) -> impl Future` are executors.
 ///
-/// A run should not block its thread: use `tokio::task::spawn_blocking` for work that does. The clock of the wheel has a thread of
-/// its own, so it never waits for runs.
+/// A run should not block its thread: use `tokio::task::spawn_blocking` for work that does. The clock of the wheel has
+/// a thread of its own, so it never waits for runs.
 pub trait Executor<T: TimedTask>: Send + Sync + 'static {
     /// Runs a task. After a panic, which is logged, the task runs again after
     /// [`panic_delay`](crate::WheelBuilder::panic_delay): its work may not be done.

@@ -53,8 +53,8 @@ impl Timers {
         })
     }
 
-    /// Starts the clock, on a thread of its own. It sends each task when it is due, until the timers are stopped or the receiver
-    /// is dropped.
+    /// Starts the clock, on a thread of its own. It sends each task when it is due, until the timers are stopped or the
+    /// receiver is dropped.
     pub(crate) fn start_clock(
         self: &Arc<Self>,
         due: UnboundedSender<SavedTask>,

@@ -90,7 +90,8 @@ impl<T> TimingWheel<T> {
         self.timers.iter().filter_map(|timer| timer.value.as_ref())
     }
 
-    /// Adds a timer that expires at this tick. One whose tick has passed expires with the next [`advance`](Self::advance).
+    /// Adds a timer that expires at this tick. One whose tick has passed expires with the next
+    /// [`advance`](Self::advance).
     ///
     /// # Panics
     ///
@@ -119,15 +120,16 @@ impl<T> TimingWheel<T> {
         Some(self.release(key.index).1)
     }
 
-    /// Returns the tick at which [`advance`](Self::advance) has something to do next: not later than the first timer expires, and
-    /// earlier if timers must move to a lower level first. `None` = there is no timer.
+    /// Returns the tick at which [`advance`](Self::advance) has something to do next: not later than the first timer
+    /// expires, and earlier if timers must move to a lower level first. `None` = there is no timer.
     #[must_use]
     pub fn next_tick(&self) -> Option<u64> {
         self.slots.first(self.now).map(|slot| slot.begin)
     }
 
-    /// Moves on to this tick and appends the timers that have expired, with their ticks, in the order of these. It ends early after
-    /// `steps` timers have expired or moved to a lower level, so that a caller can release a lock; returns whether it is done.
+    /// Moves on to this tick and appends the timers that have expired, with their ticks, in the order of these. It ends
+    /// early after `steps` timers have expired or moved to a lower level, so that a caller can release a lock; returns
+    /// whether it is done.
     pub fn advance(&mut self, to: u64, steps: usize, expired: &mut Vec<(u64, T)>) -> bool {
         let mut steps_left = steps;
         while let Some(slot) = self.slots.first(self.now).filter(|it| it.begin <= to) {

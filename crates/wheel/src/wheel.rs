@@ -20,9 +20,9 @@ const TASK_BYTES_MAX: usize = 16 << 20;
 
 /// Runs tasks at their times, inside this process. Clones are handles of the same wheel.
 ///
-/// A thread of its own watches the time, so neither slow tasks nor a blocked runtime delay the clock; due tasks wait for one of
-/// [`concurrency`](crate::WheelBuilder::concurrency) places. Without [`shutdown`](Self::shutdown) the clock stops when the last handle
-/// is dropped.
+/// A thread of its own watches the time, so neither slow tasks nor a blocked runtime delay the clock; due tasks wait
+/// for one of [`concurrency`](crate::WheelBuilder::concurrency) places. Without [`shutdown`](Self::shutdown) the clock
+/// stops when the last handle is dropped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -117,8 +117,9 @@ impl<P: Persistence> Wheel<P> {
         })
     }
 
-    /// Schedules a task after this delay; returns once it is saved. It is due in whole ms, rounded up, and does not start before
-    /// it is saved. If the future is dropped, the task may be saved, and then runs after the next start of the wheel.
+    /// Schedules a task after this delay; returns once it is saved. It is due in whole ms, rounded up, and does not
+    /// start before it is saved. If the future is dropped, the task may be saved, and then runs after the next start of
+    /// the wheel.
     ///
     /// # Errors
     ///
@@ -168,7 +169,8 @@ impl<P: Persistence> Wheel<P> {
         self.schedule(task, delay.unwrap_or_default()).await
     }
 
-    /// Cancels a task that is not due; returns whether there was one. One that is due runs, also if it waits for a place.
+    /// Cancels a task that is not due; returns whether there was one. One that is due runs, also if it waits for a
+    /// place.
     ///
     /// # Errors
     ///
@@ -181,13 +183,13 @@ impl<P: Persistence> Wheel<P> {
         Ok(true)
     }
 
-    /// Gives a task that is not due another delay, from now on; returns whether there was one. A task that is due runs, also if it
-    /// waits for a place.
+    /// Gives a task that is not due another delay, from now on; returns whether there was one. A task that is due runs,
+    /// also if it waits for a place.
     ///
     /// # Errors
     ///
-    /// [`TooFar`](ScheduleError::TooFar), and nothing has changed. [`NotSaved`](ScheduleError::NotSaved) if the task has its new time,
-    /// but could not be saved: after a restart it would have the time before.
+    /// [`TooFar`](ScheduleError::TooFar), and nothing has changed. [`NotSaved`](ScheduleError::NotSaved) if the task
+    /// has its new time, but could not be saved: after a restart it would have the time before.
     pub async fn reschedule(&self, id: TaskId, delay: Duration) -> Result<bool, ScheduleError> {
         let due = due_after(delay).ok_or(ScheduleError::TooFar(delay))?;
         let persistence = self.running.runs.persistence();
@@ -198,8 +200,8 @@ impl<P: Persistence> Wheel<P> {
         }
     }
 
-    /// Returns up to `limit` tasks that are not due, in the order of their times. It sorts all waiting tasks, and the clock and
-    /// other calls wait meanwhile.
+    /// Returns up to `limit` tasks that are not due, in the order of their times. It sorts all waiting tasks, and the
+    /// clock and other calls wait meanwhile.
     #[must_use]
     pub fn list(&self, limit: usize) -> Vec<SavedTask> {
         self.running.timers.list(limit)

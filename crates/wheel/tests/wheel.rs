@@ -211,7 +211,8 @@ async fn no_more_tasks_run_than_allowed() {
             .await
             .unwrap();
     }
-    // Due tasks that have no place yet neither wait nor run, so the numbers of the wheel do not say that all have ended.
+    // Due tasks that have no place yet neither wait nor run, so the numbers of the wheel do not say that all have
+    // ended.
     for _ in 0..TASKS {
         timeout(LONG, ends.recv()).await.unwrap().unwrap();
     }

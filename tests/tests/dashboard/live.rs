@@ -119,7 +119,8 @@ async fn commands(url: &str) -> u64 {
     calls.sum()
 }
 
-/// Redis counts all commands; what it does for the processes themselves is the same before, while and after a page is open.
+/// Redis counts all commands; what it does for the processes themselves is the same before, while and after a page is
+/// open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dashboard_that_is_not_watched_sends_nothing_to_redis() {
     const SECONDS: u64 = 6;

@@ -1,5 +1,5 @@
-//! The commands of WebDriver (W3C) that walks use. Its libraries for Rust either have a licence that is not allowed here, or switch on a
-//! feature of `serde_json` for the daemons under test.
+//! The commands of WebDriver (W3C) that walks use. Its libraries for Rust either have a licence that is not allowed
+//! here, or switch on a feature of `serde_json` for the daemons under test.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -1,4 +1,5 @@
-//! Helm and kubeconform, which Go builds, and the schemas of Kubernetes, from a package of PyPI. All are kept in `target`.
+//! Helm and kubeconform, which Go builds, and the schemas of Kubernetes, from a package of PyPI. All are kept in
+//! `target`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -383,8 +383,8 @@ fn check_settings_after_upgrade(machine: &DebianMachine, ports: &InstalledPorts)
     }
 }
 
-/// Settings that were deleted come back if dpkg is asked for them, and the daemon can read them. An owner or a mode that
-/// the administrator chose stays.
+/// Settings that were deleted come back if dpkg is asked for them, and the daemon can read them. An owner or a mode
+/// that the administrator chose stays.
 fn check_rights_of_settings(machine: &DebianMachine) {
     let path = settings_path("relayd");
     let reinstall = format!("dpkg --install --force-confmiss {PACKAGES}/next/tidegate-relayd*.deb");

@@ -161,9 +161,9 @@ async fn a_new_subscription_finds_the_job_whose_doorbell_was_lost() {
     stack.finish().await;
 }
 
-/// A process is paused between its doorbell and its call, as one that is killed there. Consumers of another process, which is
-/// registered and was not rung, get the jobs: of several queues those of the first one before the others, and of a single
-/// queue by a poll.
+/// A process is paused between its doorbell and its call, as one that is killed there. Consumers of another process,
+/// which is registered and was not rung, get the jobs: of several queues those of the first one before the others, and
+/// of a single queue by a poll.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_doorbell_that_a_paused_process_does_not_follow_costs_a_poll_and_changes_no_order() {
     // Longer than this process waits without consumers before it withdraws.
@@ -198,7 +198,8 @@ async fn a_doorbell_that_a_paused_process_does_not_follow_costs_a_poll_and_chang
     stack.finish().await;
 }
 
-/// The same without polls, with a second job: it rings the other process, since the first job has been ready for a while.
+/// The same without polls, with a second job: it rings the other process, since the first job has been ready for a
+/// while.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_later_job_rings_again_if_a_process_does_not_follow_its_doorbell() {
     let polls = format!("waiters.poll_interval = \"{NO_POLL}\"");

@@ -19,7 +19,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A run of a bucket takes milliseconds.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
-/// Reserves and acknowledges the jobs of a queue until the job of a tick at or after `until_ms` has come, counting the jobs of each tick.
+/// Reserves and acknowledges the jobs of a queue until the job of a tick at or after `until_ms` has come, counting the
+/// jobs of each tick.
 async fn count_jobs(client: &NativeClient, ticks: &mut BTreeMap<u64, u32>, until_ms: u64) {
     let begin = Instant::now();
     while ticks

@@ -24,8 +24,8 @@ const STALE_HINTS: usize = 300;
 /// Read one after the other, their ticks take 4 s with this delay.
 const SCHEDULES: usize = 200;
 
-/// The rate of the link for large jobs, and how many of them are published together unless `TIDEGATE_UPLOADS` says otherwise:
-/// they take longer than a call may (`command_timeout`, 3 s).
+/// The rate of the link for large jobs, and how many of them are published together unless `TIDEGATE_UPLOADS` says
+/// otherwise: they take longer than a call may (`command_timeout`, 3 s).
 const BYTES_PER_SECOND: u32 = 20_000_000;
 const UPLOADS: usize = 80;
 
@@ -208,7 +208,8 @@ async fn elapsed_time_of_jobs_of_one_queue_ends_at_their_own_leases() {
     assert_leased_in_two_calls(&jobs);
 }
 
-/// A body waits for its turn on the link, or its publish is refused, without an effect. None fails with an unknown outcome.
+/// A body waits for its turn on the link, or its publish is refused, without an effect. None fails with an unknown
+/// outcome.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_jobs_that_are_published_together_are_stored_or_refused() {
     let wanted = std::env::var("TIDEGATE_UPLOADS").ok();
@@ -286,8 +287,8 @@ async fn a_pump_on_a_slow_link_leads_its_buckets_and_becomes_ready() {
     assert_eq!(slow.pump.metric("tidegate_pump_buckets_held").await, 256.0);
 }
 
-/// The client hangs up before the answer to the reserve arrives, and Redis refuses to take the job back for a while. The lease is
-/// long, and the job has one try: nothing else would bring it back.
+/// The client hangs up before the answer to the reserve arrives, and Redis refuses to take the job back for a while.
+/// The lease is long, and the job has one try: nothing else would bring it back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_without_a_taker_is_released_when_redis_executes_scripts_again() {
     /// The call waits for as long as answers are held, and scrapes do not.

@@ -52,8 +52,8 @@ pub(crate) fn bucket(id: &str) -> u16 {
     id.parse::<JobId>().unwrap().bucket()
 }
 
-/// Takes this many jobs, with one consume after the other, each of which took some: a consume waits for further lanes for
-/// a quarter of a second only, which is too short if the machine stalls.
+/// Takes this many jobs, with one consume after the other, each of which took some: a consume waits for further lanes
+/// for a quarter of a second only, which is too short if the machine stalls.
 pub(crate) async fn take(queue: &QueueClient, count: usize) -> Vec<Vec<ReceivedJob>> {
     /// Of one consume.
     const COUNT_MAX: usize = 100;

@@ -30,8 +30,8 @@ const SHARED_LIMIT: Duration = Duration::from_secs(20);
 /// A slow primary answers no client for most of the time.
 const SLOW_FOR: Duration = Duration::from_millis(250);
 const SLOW_PAUSE: Duration = Duration::from_millis(20);
-/// A pump that stops releases its buckets; those of a dead pump are free when its lease of 1 s expires. The rest is room
-/// for a busy machine.
+/// A pump that stops releases its buckets; those of a dead pump are free when its lease of 1 s expires. The rest is
+/// room for a busy machine.
 pub(crate) const LATE_WHEN_ONE_STOPS_MAX: Duration = Duration::from_millis(2900);
 
 /// A primary that has neither the tokens nor the limits.

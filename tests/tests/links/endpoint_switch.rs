@@ -1,5 +1,5 @@
-//! An address that leads to another server, as a virtual address, a proxy or a Service of Kubernetes does after a failover:
-//! the old master becomes a replica, and old connections to it stay.
+//! An address that leads to another server, as a virtual address, a proxy or a Service of Kubernetes does after a
+//! failover: the old master becomes a replica, and old connections to it stay.
 
 use std::time::{Duration, Instant};
 

@@ -134,8 +134,9 @@ fn new_job() -> NewJob {
     }
 }
 
-/// Right after `SENTINEL FAILOVER` one sentinel knows the new master. The others are the majority, they answer first, and
-/// the old master still reports that it is one. Here they never learn of the failover: each group monitors its own server.
+/// Right after `SENTINEL FAILOVER` one sentinel knows the new master. The others are the majority, they answer first,
+/// and the old master still reports that it is one. Here they never learn of the failover: each group monitors its own
+/// server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_majority_that_has_not_heard_of_a_failover_is_ignored() {
     let (old, new) = (start_redis(), start_redis());

@@ -27,8 +27,8 @@ fn shop() -> Namespace {
     Namespace::try_from("shop").unwrap()
 }
 
-/// Makes the call while one of the keys that share the slot of `key` has moved, and the others have not. It has to wait for the end of
-/// the move.
+/// Makes the call while one of the keys that share the slot of `key` has moved, and the others have not. It has to wait
+/// for the end of the move.
 async fn while_the_slot_moves<T: Send + 'static>(
     group: &ClusterGroup,
     key: &str,

@@ -439,8 +439,8 @@ async fn a_damaged_record_is_named() {
     let mut redis = redis::Client::open(stack.redis.url()).unwrap();
     let mut get = redis::cmd("HGET");
     let record: Vec<u8> = get.arg(&chunk).arg(&field).query(&mut redis).unwrap();
-    // Only the header and the length of the extension are left; the first field of the extension has an unknown name; the
-    // payload has another byte.
+    // Only the header and the length of the extension are left; the first field of the extension has an unknown name;
+    // the payload has another byte.
     let cut = record[..36].to_vec();
     let (mut option, mut payload) = (record.clone(), record.clone());
     option[35] = b'?';

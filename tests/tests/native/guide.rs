@@ -1,7 +1,7 @@
 //! The examples of docs/api.md, run against a server: each has the status and the answer that the page shows.
 //!
-//! An example is a block of `sh` with one `curl`, followed by a block of `json` or `text` with the status and the body. Blocks
-//! of `sh` without an answer are settings for all examples behind them.
+//! An example is a block of `sh` with one `curl`, followed by a block of `json` or `text` with the status and the body.
+//! Blocks of `sh` without an answer are settings for all examples behind them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

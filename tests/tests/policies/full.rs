@@ -293,8 +293,8 @@ async fn a_queue_stays_closed_while_its_pool_moves() {
 /// The time of a byte to or from a distant Redis.
 const DISTANCE: Duration = Duration::from_millis(300);
 
-/// A batch stores a bulk for which there is room. The call that looks for room for the other one fails. On a machine that
-/// stalls the connection is cut too early or too late, so there are several attempts.
+/// A batch stores a bulk for which there is room. The call that looks for room for the other one fails. On a machine
+/// that stalls the connection is cut too early or too late, so there are several attempts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_call_does_not_fail_what_calls_before_it_have_stored() {
     const ATTEMPTS: usize = 5;
@@ -326,8 +326,8 @@ async fn a_failed_call_does_not_fail_what_calls_before_it_have_stored() {
     panic!("{seen:?}");
 }
 
-/// Publishes bulks of 1, 2 and 4 jobs through a distant API beside a job that is there, and cuts its connections when it has
-/// learnt that the second is stored. Returns the statuses.
+/// Publishes bulks of 1, 2 and 4 jobs through a distant API beside a job that is there, and cuts its connections when
+/// it has learnt that the second is stored. Returns the statuses.
 async fn statuses_of_a_cut_batch(
     near: &QueueClient,
     distant: &QueueClient,

@@ -74,7 +74,8 @@ impl WorkTally {
     }
 }
 
-/// Works until all is over: holds each job for a few ms, then acknowledges it; some jobs are given back, or fail, first.
+/// Works until all is over: holds each job for a few ms, then acknowledges it; some jobs are given back, or fail,
+/// first.
 async fn native_worker(
     native: NativeClient,
     work: Arc<WorkTally>,
@@ -162,7 +163,8 @@ async fn watch_leases(url: String, work: Arc<WorkTally>) -> (u64, u64) {
     (most, looks)
 }
 
-/// Lets many consumers of two API processes work. Returns the highest number of leased jobs that Redis had or consumers held.
+/// Lets many consumers of two API processes work. Returns the highest number of leased jobs that Redis had or consumers
+/// held.
 async fn work_off(stack: &Stack, queue: &QueueClient, jobs: usize) -> u64 {
     let (work, started) = (Arc::new(WorkTally::default()), Instant::now());
     let watch = tokio::spawn(watch_leases(stack.redis.url(), Arc::clone(&work)));

@@ -250,7 +250,8 @@ async fn only_the_first_requests_wait_for_a_paused_admin_store() {
     for publishing in publishing.collect::<Vec<_>>() {
         slow += publishing.await.unwrap();
     }
-    // Each client may have a second one, if the machine stalls. If each request waited, a client would have three or more.
+    // Each client may have a second one, if the machine stalls. If each request waited, a client would have three or
+    // more.
     assert!(slow <= 2 * CLIENTS, "{slow}");
     fixture.admin.resume().unwrap();
 }

@@ -11,8 +11,8 @@ use tidegate_testkit::{NativeClient, QueueClient, RawHttp, ReceivedJob, Stack, e
 
 use crate::DEFAULT_MOVES;
 
-/// How often a case is repeated that depends on answers of a deployment within a quarter of a second: a consume waits no
-/// longer before it looks into the next one, and a peek less. So a case in which the machine stalls shows nothing.
+/// How often a case is repeated that depends on answers of a deployment within a quarter of a second: a consume waits
+/// no longer before it looks into the next one, and a peek less. So a case in which the machine stalls shows nothing.
 const ATTEMPTS: usize = 3;
 
 /// Repeats a case until it succeeds.
@@ -240,8 +240,8 @@ async fn take(queue: &QueueClient, count: usize) -> Vec<ReceivedJob> {
     taken
 }
 
-/// Waits until the dead letter, which has this size, shows this job. If its deployment takes more than 25 ms to answer, the
-/// oldest job of the other one is shown.
+/// Waits until the dead letter, which has this size, shows this job. If its deployment takes more than 25 ms to answer,
+/// the oldest job of the other one is shown.
 async fn until_head(queue: &QueueClient, head: &str, jobs: u64) {
     eventually("the oldest dead job", Duration::from_secs(20), async || {
         let shown = queue.dead_letter().await;
@@ -254,8 +254,8 @@ async fn until_head(queue: &QueueClient, head: &str, jobs: u64) {
     .await;
 }
 
-/// Takes jobs, with leases that expire at once, until this many are dead. A consume takes fewer jobs than there are if a
-/// deployment does not answer in time.
+/// Takes jobs, with leases that expire at once, until this many are dead. A consume takes fewer jobs than there are if
+/// a deployment does not answer in time.
 async fn until_dead(queue: &QueueClient, jobs: u64) {
     let what = format!("{jobs} jobs are dead");
     eventually(&what, Duration::from_secs(20), async || {

@@ -47,8 +47,8 @@ fn serving_threads(pid: u32) -> Vec<u64> {
     serving.map(run_ns).collect()
 }
 
-/// Consumers wait on all threads, and jobs that are published on any of them reach each consumer once. A stop answers the
-/// consumers of all threads.
+/// Consumers wait on all threads, and jobs that are published on any of them reach each consumer once. A stop answers
+/// the consumers of all threads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_reach_the_consumers_of_all_threads() {
     let setting = format!("threads = {THREADS}");

@@ -1,6 +1,6 @@
-//! All orders of some calls about the job of a key: producers, two consumers and the pump call in every possible order, and
-//! a judge that knows only the outcomes checks each of them. At the end of each order the job is consumed: what was not
-//! acknowledged or cancelled must still come, once, in its newest version.
+//! All orders of some calls about the job of a key: producers, two consumers and the pump call in every possible order,
+//! and a judge that knows only the outcomes checks each of them. At the end of each order the job is consumed: what was
+//! not acknowledged or cancelled must still come, once, in its newest version.
 //!
 //! `TIDEGATE_ORDER_LENGTH=<number>` makes longer orders than 3; those of 4 calls take some minutes.
 
@@ -80,8 +80,8 @@ const CALLS: [OrderedCall; 17] = [
     OrderedCall::LeaseExpires,
 ];
 
-/// What happens before each order: one consumer holds the job, or one has lost it to another. The orders after the second
-/// are shorter by one call.
+/// What happens before each order: one consumer holds the job, or one has lost it to another. The orders after the
+/// second are shorter by one call.
 const BEGINNINGS: [&[OrderedCall]; 2] = [
     &[OrderedCall::Replace, OrderedCall::Reserve],
     &[

@@ -371,8 +371,8 @@ async fn the_lock_of_a_pump_that_has_left_is_freed() {
     assert_eq!(found, []);
 }
 
-/// The pump is not on the roster at the start and at the end of the audit, but in between: no other pump had to take its
-/// lock. Fault run with seed 3: a pump was paused until others took its locks, resumed, and lost its connections.
+/// The pump is not on the roster at the start and at the end of the audit, but in between: no other pump had to take
+/// its lock. Fault run with seed 3: a pump was paused until others took its locks, resumed, and lost its connections.
 #[tokio::test]
 async fn a_pump_that_leaves_the_roster_twice_keeps_its_lock() {
     let bucket = filled_bucket().await;

@@ -43,8 +43,8 @@ async fn expired_jobs_are_neither_delivered_nor_shown() {
     assert_eq!(f.counts().await, [0, 0, 1, 0]);
 }
 
-/// Found by a fault run of seed 6: the clock of Redis was 15 s ahead while a consumer acknowledged its job. Redis took the
-/// job for expired, answered that it was gone, and kept it; once the clock was right it was delivered again.
+/// Found by a fault run of seed 6: the clock of Redis was 15 s ahead while a consumer acknowledged its job. Redis took
+/// the job for expired, answered that it was gone, and kept it; once the clock was right it was delivered again.
 #[tokio::test]
 async fn a_job_that_was_acked_cancelled_or_replaced_while_the_clock_was_ahead_is_not_delivered_later()
  {

@@ -1,6 +1,6 @@
-//! Random sequences of all verbs on jobs of the native API and of lmstfy, with an oracle that knows the documented rules:
-//! after each verb its outcome, all records with flags and results, the index of keys, histories, counts and the order of lists
-//! are compared; after each sequence, the messages about the ends of jobs.
+//! Random sequences of all verbs on jobs of the native API and of lmstfy, with an oracle that knows the documented
+//! rules: after each verb its outcome, all records with flags and results, the index of keys, histories, counts and the
+//! order of lists are compared; after each sequence, the messages about the ends of jobs.
 //!
 //! The seed is printed; `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened.
 //! `TIDEGATE_SEQUENCES=<number>` runs more of them.

@@ -1,5 +1,5 @@
-//! Large bodies that are replaced while they are read: header and body come from Redis one after the other, and a job with a
-//! key may get another version in between. That is no damage.
+//! Large bodies that are replaced while they are read: header and body come from Redis one after the other, and a job
+//! with a key may get another version in between. That is no damage.
 
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,8 @@ use crate::fixture::{START, StoreFixture, TOKEN, fixture, job};
 const DELAY_MS: u64 = 3_600_000;
 const READS_FOR: Duration = Duration::from_secs(3);
 
-/// The bodies of a job, by turns: two that are stored outside of the record, one of them compressed, and a small one. The
-/// clock stands still, so a version has the same header each time.
+/// The bodies of a job, by turns: two that are stored outside of the record, one of them compressed, and a small one.
+/// The clock stands still, so a version has the same header each time.
 fn versions() -> [Bytes; 3] {
     let mut noise = vec![0; 20_000];
     StdRng::seed_from_u64(1).fill_bytes(&mut noise);

@@ -1,5 +1,5 @@
-//! Alarms and replies that a pump reads late, because it or the network was paused. A machine that stalls the pump for a
-//! second in between would make it call at other times than the tests need, so they run alone.
+//! Alarms and replies that a pump reads late, because it or the network was paused. A machine that stalls the pump for
+//! a second in between would make it call at other times than the tests need, so they run alone.
 
 use std::time::{Duration, Instant};
 

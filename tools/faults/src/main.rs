@@ -36,8 +36,8 @@ const THREADS: usize = 2;
 ///     cargo xtask faults --baseline                measure lateness without faults again
 ///
 /// target/faults/SEED has the results of a run: report.txt, every request in history.jsonl, all logs.
-/// target/faults/summary.txt is the table of all stored runs.
-/// docs/faults.md describes the faults, the checks, and how to study a failed run.
+/// target/faults/summary.txt is the table of all stored runs. docs/faults.md describes the faults, the checks, and how
+/// to study a failed run.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask faults",

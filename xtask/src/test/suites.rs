@@ -2,8 +2,8 @@
 //!
 //! Two run at a time, since most of them wait most of the time. The suite that only calculates runs beside them with
 //! the lowest priority, and lints and documentation follow it: by then the other calls of cargo have found that
-//! everything is built, and have left the target folder, which one call uses at a time. The suite that judges times runs
-//! alone.
+//! everything is built, and have left the target folder, which one call uses at a time. The suite that judges times
+//! runs alone.
 
 use std::num::NonZero;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! The code that documents and comments name: each `file.rs` exists, and a name directly behind it is in that file. Each
-//! name in a comment of Rust code is in the code.
+//! The code that documents and comments name: each `file.rs` exists, and a name directly behind it is in that file.
+//! Each name in a comment of Rust code is in the code.
 
 use std::collections::HashSet;
 

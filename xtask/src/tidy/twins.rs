@@ -1,5 +1,5 @@
-//! Types that describe the same thing: one concept has one type. Two enums with three quarters of their variants in common,
-//! or two structs with three quarters of their fields, are twins.
+//! Types that describe the same thing: one concept has one type. Two enums with three quarters of their variants in
+//! common, or two structs with three quarters of their fields, are twins.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! Slows down the guessing of passwords, for each address and account: other clients are not delayed.
 //!
-//! After a failed login the next one of the same source is checked [`FAILURE_DELAY`] later. Logins of a source that wait
-//! are checked one after the other. A bounded number of them waits, so that they do not use up the connections of the
-//! port; a login of a source without a failure never waits.
+//! After a failed login the next one of the same source is checked [`FAILURE_DELAY`] later. Logins of a source that
+//! wait are checked one after the other. A bounded number of them waits, so that they do not use up the connections of
+//! the port; a login of a source without a failure never waits.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,6 +1,6 @@
-//! The routes of the admin port: `/v1` for operators, tokens and rate limits as lmstfy has them, the dashboard, the relays for
-//! `tidegate-relayd`, the access log, metrics and information for operators.
-//! Without accounts no credentials are required, so the port must be on a private address.
+//! The routes of the admin port: `/v1` for operators, tokens and rate limits as lmstfy has them, the dashboard, the
+//! relays for `tidegate-relayd`, the access log, metrics and information for operators. Without accounts no credentials
+//! are required, so the port must be on a private address.
 
 mod access_log;
 mod error;

@@ -1,5 +1,5 @@
-//! `/v1` on the admin port: the native API for operators. Accounts are checked in place of API keys, and an operator may do
-//! everything in all namespaces; `?pool=` names another pool than the default one.
+//! `/v1` on the admin port: the native API for operators. Accounts are checked in place of API keys, and an operator
+//! may do everything in all namespaces; `?pool=` names another pool than the default one.
 
 use std::net::SocketAddr;
 use std::pin::Pin;

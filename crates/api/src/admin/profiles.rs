@@ -1,8 +1,8 @@
 //! `/debug/pprof/…`: answers 404 with a list of tools to use instead, since there is no built-in profiler.
 //!
 //! The crate `pprof` unwinds stacks in a signal handler, with locks and tables of the loader: a signal at the wrong
-//! moment is a deadlock or a crash (tikv/pprof-rs#36, rust-lang/backtrace-rs#742). Walking frame pointers takes no locks,
-//! but the standard library is shipped without them. External tools profile a running process in more detail.
+//! moment is a deadlock or a crash (tikv/pprof-rs#36, rust-lang/backtrace-rs#742). Walking frame pointers takes no
+//! locks, but the standard library is shipped without them. External tools profile a running process in more detail.
 
 use axum::http::StatusCode;
 

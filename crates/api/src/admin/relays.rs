@@ -1,7 +1,7 @@
 //! For `tidegate-relayd`:
 //!
-//! * `GET /relays`: the relays of all namespaces with their secrets. The `ETag` changes with any relay; with `If-None-Match` a list
-//!   that has not changed is 304, without a body.
+//! * `GET /relays`: the relays of all namespaces with their secrets. The `ETag` changes with any relay; with
+//!   `If-None-Match` a list that has not changed is 304, without a body.
 //! * `PUT /relays/reports`: stores the state of relays, as the process that runs or refuses them reports it.
 
 use std::sync::Arc;

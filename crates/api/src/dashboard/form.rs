@@ -1,7 +1,7 @@
 //! Forms: the proof that a form was sent from a page of this dashboard, and how it is read.
 //!
-//! The admin port refuses requests of pages of other sites (`crates/daemon/src/same_origin.rs`). Besides, a form has the
-//! random text of a cookie that other sites neither know nor can make the browser send.
+//! The admin port refuses requests of pages of other sites (`crates/daemon/src/same_origin.rs`). Besides, a form has
+//! the random text of a cookie that other sites neither know nor can make the browser send.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};

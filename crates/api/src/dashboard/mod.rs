@@ -8,9 +8,10 @@
 //!               └─► stream    the blocks that have changed, once a second, while the page is open
 //! ```
 //!
-//! The server writes all HTML. The script of a page replaces blocks that have changed, and nothing more: without it, pages work and
-//! are brought up to date by loading them again. A change is a form that is sent with `POST`
-//! (`form.rs`), and is logged with the account (`action.rs`). While no page is open, the dashboard sends no command to Redis.
+//! The server writes all HTML. The script of a page replaces blocks that have changed, and nothing more: without it,
+//! pages work and are brought up to date by loading them again. A change is a form that is sent with `POST`
+//! (`form.rs`), and is logged with the account (`action.rs`). While no page is open, the dashboard sends no command to
+//! Redis.
 
 mod action;
 mod assets;

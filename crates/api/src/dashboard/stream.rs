@@ -17,7 +17,8 @@ use super::page::Page;
 use crate::accounts::AdmittedRequest;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a stream lasts at most. It also ends when accounts or roles are changed. Then the browser opens the next one.
+/// How long a stream lasts at most. It also ends when accounts or roles are changed. Then the browser opens the next
+/// one.
 const STREAM_LIMIT: Duration = Duration::from_secs(600);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 

@@ -1,5 +1,5 @@
-//! The server of lmstfy from which queues drain into this one (`drained_server.url`). Clients go on to delete its jobs by
-//! their old ids, here: such a request is sent on.
+//! The server of lmstfy from which queues drain into this one (`drained_server.url`). Clients go on to delete its jobs
+//! by their old ids, here: such a request is sent on.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,8 +48,8 @@ impl DrainedServer {
         })
     }
 
-    /// Deletes the job in the path of a request there, with the token of the request. Returns whether this client has no such
-    /// job there any more: also after a rejection, but not if the server gave no answer, or a failure.
+    /// Deletes the job in the path of a request there, with the token of the request. Returns whether this client has
+    /// no such job there any more: also after a rejection, but not if the server gave no answer, or a failure.
     pub(crate) async fn delete(&self, head: &Parts) -> bool {
         if head.headers.contains_key(SENT_ON) {
             return true;

@@ -83,8 +83,8 @@ impl<F: Formatter> Formatter for HtmlSafe<F> {
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
-        // Nearly all texts have nothing to escape. A scan of all bytes, which does not end at the first one, is compiled
-        // to vector instructions.
+        // Nearly all texts have nothing to escape. A scan of all bytes, which does not end at the first one, is
+        // compiled to vector instructions.
         let may_have_special = |found, byte| found | may_begin_special(byte);
         if !fragment.bytes().fold(false, may_have_special) {
             return writer.write_all(fragment.as_bytes());

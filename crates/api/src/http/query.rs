@@ -84,8 +84,8 @@ impl<'a> Query<'a> {
     }
 }
 
-/// The parts of a text between ASCII separators. `str::split` calls a search function for each part, which costs more than
-/// to look at the few bytes of a path or a query.
+/// The parts of a text between ASCII separators. `str::split` calls a search function for each part, which costs more
+/// than to look at the few bytes of a path or a query.
 pub(crate) fn pieces(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     debug_assert!(separator.is_ascii(), "others are parts of characters");
     let mut rest = Some(text);

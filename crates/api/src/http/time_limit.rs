@@ -17,8 +17,8 @@ use super::body::BodyWait;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TookTooLong;
 
-/// Awaits an answer for at most `limit`, not counting the time of `waited`. It takes a reference, since a function that is
-/// given the future of a handler, of up to 6 KB, has room for it twice.
+/// Awaits an answer for at most `limit`, not counting the time of `waited`. It takes a reference, since a function that
+/// is given the future of a handler, of up to 6 KB, has room for it twice.
 ///
 /// # Errors
 /// The errors of `answering`, or [`TookTooLong`] after the limit: the request may have been executed.

@@ -18,7 +18,8 @@ use tidegate_engine::Delivery;
 /// small jobs.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
 
-/// Memory for making a page of a list: its items, the items of the last call to Redis, and the JSON of both. A page has up to 1 MiB.
+/// Memory for making a page of a list: its items, the items of the last call to Redis, and the JSON of both. A page has
+/// up to 1 MiB.
 const PAGE_WORK_BYTES: usize = 4 * 1024 * 1024;
 
 /// Keeps the jobs that fit into the budget, at least one, and releases the others. Returns the share of the answer.
@@ -80,8 +81,8 @@ pub(crate) fn with_share(mut response: Response<Body>, mut share: ByteShare) -> 
     response
 }
 
-/// Counts an answer until its last byte is written to the connection. The answer to a request that has changed something
-/// is counted even if the budget has too few bytes left.
+/// Counts an answer until its last byte is written to the connection. The answer to a request that has changed
+/// something is counted even if the budget has too few bytes left.
 ///
 /// # Errors
 /// The budget has too few bytes left.

@@ -28,7 +28,8 @@ impl JobHeaders {
     /// headers with the same key is used.
     ///
     /// # Errors
-    /// More than 16 attributes are left, or they have more bytes than a delivery of the native API or a webhook has room for.
+    /// More than 16 attributes are left, or they have more bytes than a delivery of the native API or a webhook has
+    /// room for.
     pub(crate) fn read(headers: &HeaderMap) -> Result<Self, ApiError> {
         let switch = headers.get(SWITCH).map_or(&b""[..], HeaderValue::as_bytes);
         if !switch.eq_ignore_ascii_case(b"yes") {

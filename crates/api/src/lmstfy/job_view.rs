@@ -1,7 +1,8 @@
 //! The JSON of a job.
 //!
-//! It is most of the text that the API writes, so it is made piece by piece: through a serializer, which looks for characters
-//! to escape in each name and text, it took a seventh of the instructions of a consume (`docs/decisions/0071-cpu-of-the-api.md`).
+//! It is most of the text that the API writes, so it is made piece by piece: through a serializer, which looks for
+//! characters to escape in each name and text, it took a seventh of the instructions of a consume
+//! (`docs/decisions/0071-cpu-of-the-api.md`).
 
 use std::collections::BTreeMap;
 
@@ -25,8 +26,8 @@ pub(super) struct JobView<'a> {
 }
 
 impl<'a> JobView<'a> {
-    /// Shows a job of `queue` at `now_ms` (ms since the Unix epoch), which `elapsed_ms` and `ttl` refer to. Attributes of
-    /// the native API whose names begin with a colon are not shown.
+    /// Shows a job of `queue` at `now_ms` (ms since the Unix epoch), which `elapsed_ms` and `ttl` refer to. Attributes
+    /// of the native API whose names begin with a colon are not shown.
     pub(super) fn new(queue: &'a QueueKey, job: &'a Job, now_ms: u64, remain_tries: u16) -> Self {
         Self {
             attributes: &job.attributes,

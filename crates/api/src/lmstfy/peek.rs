@@ -1,7 +1,7 @@
 //! Reads jobs without consuming them.
 //!
-//! * `GET /api/NAMESPACE/QUEUE/peek`: the next ready job; in a queue with several lanes, the next ready job of the first lane that
-//!   has one.
+//! * `GET /api/NAMESPACE/QUEUE/peek`: the next ready job; in a queue with several lanes, the next ready job of the
+//!   first lane that has one.
 //! * `GET /api/NAMESPACE/QUEUE/job/ID`: one job, whatever its state.
 //! * `GET /api/NAMESPACE/QUEUE/deadletter`: the oldest dead job, and how many there are.
 

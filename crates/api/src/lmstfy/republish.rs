@@ -1,8 +1,8 @@
 //! `PUT /api/NAMESPACE/QUEUE/job/ID`: stores a job and deletes another one.
 //!
 //! The request is validated first. Then the old job is deleted in the same step that stores the new one, except as
-//! `Pool::publish` says. A job that was drained from another server has its id there as its key here; it is deleted in a
-//! separate step. If the id is unknown, the new job is only stored.
+//! `Pool::publish` says. A job that was drained from another server has its id there as its key here; it is deleted in
+//! a separate step. If the id is unknown, the new job is only stored.
 //!
 //! A republish takes a unit of the rate limit, as a publish does.
 

@@ -33,8 +33,8 @@ pub(crate) struct QueueScope {
     pub(crate) queue: QueueKey,
     /// The job id in the path; `None` if the route has none, or the text is not a valid id.
     pub(crate) job: Option<JobId>,
-    /// The same text as a key: a job that was drained from another server has its id there as its key. `None` if the route
-    /// has none.
+    /// The same text as a key: a job that was drained from another server has its id there as its key. `None` if the
+    /// route has none.
     pub(crate) key: Option<KeyHash>,
 }
 
@@ -102,8 +102,8 @@ impl QueueScope {
         })
     }
 
-    /// Deletes the job whose key is the id in the path, here and on the server from which queues drain. That server comes
-    /// first: a job that is passed on meanwhile is found here afterwards.
+    /// Deletes the job whose key is the id in the path, here and on the server from which queues drain. That server
+    /// comes first: a job that is passed on meanwhile is found here afterwards.
     ///
     /// # Errors
     /// Redis or the other server gave no answer. The job may have been deleted.

@@ -119,8 +119,8 @@ pub(crate) fn requested_key(
     }
 }
 
-/// Whether a key gives access to nothing beyond the namespaces and the pool of the key of the request. An operator manages the
-/// keys of all pools.
+/// Whether a key gives access to nothing beyond the namespaces and the pool of the key of the request. An operator
+/// manages the keys of all pools.
 fn is_within(request: &NativeRequest, key: &ApiKey) -> bool {
     let own = &request.principal.grant;
     let is_of_pool = request.is_of_operator() || *own.pool == *key.pool;

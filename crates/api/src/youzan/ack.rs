@@ -1,7 +1,8 @@
 //! `finish`: ends the run of a job that is done.
 //!
-//! The protocol has no leases: any client that knows the id of a reserved job may finish it. A version that was added meanwhile
-//! runs. A job that is not reserved, as after the end of its TTR, is deleted, unless it was added after the last pop.
+//! The protocol has no leases: any client that knows the id of a reserved job may finish it. A version that was added
+//! meanwhile runs. A job that is not reserved, as after the end of its TTR, is deleted, unless it was added after the
+//! last pop.
 
 use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{Failures, Job, JobState, QueueKey};
@@ -40,8 +41,8 @@ pub(super) async fn ack(
     Ok(CommandResult::Done(named.id))
 }
 
-/// Deletes the job of a queue whose TTR has ended, or that no consumer has popped. Returns whether no job is left: a version
-/// that was added after the last pop stays, so that a finish may be repeated.
+/// Deletes the job of a queue whose TTR has ended, or that no consumer has popped. Returns whether no job is left: a
+/// version that was added after the last pop stays, so that a finish may be repeated.
 async fn delete_delivered(
     service: &YouzanService,
     queue: &QueueKey,

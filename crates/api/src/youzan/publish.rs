@@ -28,8 +28,8 @@ pub(super) async fn publish(
         .publish(&queue, JobsToPublish::one(job, target))
         .await?;
     published.first()?;
-    // After the new job is stored, so that a refusal loses nothing. A job that is reserved stays until it is finished, or its
-    // TTR ends, and is then deleted. If this fails, or a job is reserved, the entry keeps these topics.
+    // After the new job is stored, so that a refusal loses nothing. A job that is reserved stays until it is finished,
+    // or its TTR ends, and is then deleted. If this fails, or a job is reserved, the entry keeps these topics.
     let mut is_moved = true;
     for other in &others {
         let queue = service.queue(other);

@@ -1,7 +1,7 @@
 //! Topics, which may have any characters, as names of queues, which may not.
 //!
-//! A topic that is the name of a queue has that queue. The queue of any other begins with [`ESCAPED`], followed by the bytes
-//! of the topic: letters, digits and `-` as they are, others as `_` and two hexadecimal digits.
+//! A topic that is the name of a queue has that queue. The queue of any other begins with [`ESCAPED`], followed by the
+//! bytes of the topic: letters, digits and `-` as they are, others as `_` and two hexadecimal digits.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -69,8 +69,7 @@ pub(super) const API_CONSUMERS_MAX: u64 = 50_000;
 pub(super) const CONSUMER_BYTES: f64 = 8.0 * 1024.0;
 const MIB: f64 = 1024.0 * 1024.0;
 /// The memory that the defaults of config/api.toml let an API with one pool buffer: `in_flight_bytes_max` twice,
-/// `unread_bytes_max` and
-/// `backlog_bytes_max` (docs/operating.md, Sizing).
+/// `unread_bytes_max` and `backlog_bytes_max` (docs/operating.md, Sizing).
 const API_BUFFERS_BYTES: f64 = 1024.0 * MIB;
 /// The caches of tokens, of limits and of API keys, each of which is bounded to 64 MiB.
 const API_CACHES_BYTES: f64 = 3.0 * 64.0 * MIB;

@@ -9,8 +9,8 @@ use crate::error::{Error, RepeatSafety};
 use crate::transport::HttpCall;
 
 impl Client {
-    /// Creates an API key. It cannot allow more than the key of the client. Needs the scope `admin`. Not repeated after an answer
-    /// that was lost: the key may exist then, and its secret is unknown.
+    /// Creates an API key. It cannot allow more than the key of the client. Needs the scope `admin`. Not repeated after
+    /// an answer that was lost: the key may exist then, and its secret is unknown.
     ///
     /// # Errors
     /// The errors of requests.

@@ -53,7 +53,8 @@ publish_options! {
         it.if_exists = Some(if_exists);
         Ok(())
     };
-    /// Sets how long the finished job stays with its key and its result, up to 7 days. Default: as in the policy of the queue.
+    /// Sets how long the finished job stays with its key and its result, up to 7 days. Default: as in the policy of the
+    /// queue.
     retain(retain: Duration) |retain| move |it: &mut JobOptions| {
         it.retain = Some(duration("retain", retain)?);
         Ok(())
@@ -78,8 +79,8 @@ publish_options! {
         it.start_within = Some(duration("start_within", limit)?);
         Ok(())
     };
-    /// Sets how often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged makes
-    /// it dead. Excludes `max_attempts`, `retry` and `start_within`.
+    /// Sets how often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged
+    /// makes it dead. Excludes `max_attempts`, `retry` and `start_within`.
     max_deliveries(deliveries: u16) |deliveries| move |it: &mut JobOptions| {
         it.max_deliveries = Some(MaxDeliveries::try_from(u64::from(deliveries))?);
         Ok(())
@@ -94,8 +95,8 @@ publish_options! {
         it.durability = Some(level);
         Ok(())
     };
-    /// Makes the publish safe to repeat: a random `Idempotency-Key` is sent, the same in each repetition. Then the client
-    /// repeats the publish also if it does not know whether the first request arrived.
+    /// Makes the publish safe to repeat: a random `Idempotency-Key` is sent, the same in each repetition. Then the
+    /// client repeats the publish also if it does not know whether the first request arrived.
     idempotent() || |it: &mut JobOptions| it.make_idempotent();
 }
 

@@ -5,7 +5,8 @@ use tokio_util::sync::CancellationToken;
 use super::data::{Data, MissingData, RequiredData};
 use super::job::Job;
 
-/// An argument of a handler behind the task: a [`Job`], [`Data`], or the token of [`Job::cancelled`](crate::Job::cancelled).
+/// An argument of a handler behind the task: a [`Job`], [`Data`], or the token of
+/// [`Job::cancelled`](crate::Job::cancelled).
 pub trait FromJob: Sized + Send + 'static {
     /// Takes the argument from the job.
     ///

@@ -16,8 +16,8 @@ use crate::transport::HttpCall;
 /// The shortest time that a touch may take.
 const ANSWER_LIMIT_MIN: Duration = Duration::from_millis(100);
 
-/// Extends the leases of running jobs when a third of each has passed, until it is dropped. A lease that is not extended,
-/// since the server cannot be reached, is tried again until it has expired.
+/// Extends the leases of running jobs when a third of each has passed, until it is dropped. A lease that is not
+/// extended, since the server cannot be reached, is tried again until it has expired.
 pub(super) async fn extend_leases(client: Client, leases: Arc<LeaseTable>) {
     loop {
         leases.tick().await;

@@ -45,8 +45,8 @@ impl HeldLease {
     }
 }
 
-/// The jobs that the worker holds: their handlers run, or they wait for a slot. The task that removes a job from the table
-/// reports its end, so it is reported once.
+/// The jobs that the worker holds: their handlers run, or they wait for a slot. The task that removes a job from the
+/// table reports its end, so it is reported once.
 #[derive(Debug)]
 pub(super) struct LeaseTable {
     held: Mutex<HashMap<u64, HeldLease>>,
@@ -107,8 +107,8 @@ impl LeaseTable {
             .collect()
     }
 
-    /// The handler of a job starts. Its lease is extended for `max_run` from now on, or as long as it runs. Returns whether
-    /// the job is still held.
+    /// The handler of a job starts. Its lease is extended for `max_run` from now on, or as long as it runs. Returns
+    /// whether the job is still held.
     pub(super) fn start(&self, number: u64, max_run: Option<Duration>) -> bool {
         let mut held = self.held.lock();
         let Some(lease) = held

@@ -142,8 +142,8 @@ impl Worker {
         self
     }
 
-    /// Sets the name with which the worker is listed together with the jobs that it holds: 1 to 128 bytes of UTF-8 without
-    /// control characters. Default: `HOST:PID`, the name of the host and the id of the process.
+    /// Sets the name with which the worker is listed together with the jobs that it holds: 1 to 128 bytes of UTF-8
+    /// without control characters. Default: `HOST:PID`, the name of the host and the id of the process.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -155,8 +155,9 @@ impl Worker {
         self
     }
 
-    /// Sets how many jobs may wait in this process for a slot. Default: none, so that a job never waits here while another
-    /// worker is free. With handlers that take less than about 10 ms, as many as `concurrency` keep the slots busy.
+    /// Sets how many jobs may wait in this process for a slot. Default: none, so that a job never waits here while
+    /// another worker is free. With handlers that take less than about 10 ms, as many as `concurrency` keep the slots
+    /// busy.
     ///
     /// The leases of jobs that wait are extended. A stop gives them back at once.
     pub fn prefetch(mut self, jobs: usize) -> Self {

@@ -101,7 +101,8 @@ impl ReserveLoop {
         }
     }
 
-    /// Sends a reserve request if there is room for jobs. While the queues have more jobs than room, several are in flight.
+    /// Sends a reserve request if there is room for jobs. While the queues have more jobs than room, several are in
+    /// flight.
     fn request_more(&mut self) {
         if self.not_before.is_some() {
             return;

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use tidegate_core::{JobId, QueueKey};
 
-/// The labels `namespace` and `queue` of all names beyond the limit, and of queues for replies. Publishes reject queue names
-/// that begin with `_`.
+/// The labels `namespace` and `queue` of all names beyond the limit, and of queues for replies. Publishes reject queue
+/// names that begin with `_`.
 pub const OTHER: &str = "_other";
 
 /// The names of the labels of a queue.
@@ -14,8 +14,8 @@ pub const OF_QUEUE: [&str; 3] = ["pool", "namespace", "queue"];
 /// Figures of queues; without a name, of all queues beyond the limit together.
 pub type QueueRows<T> = Vec<(Option<QueueKey>, T)>;
 
-/// Whether a queue may have series of its own. One with the id of a job as its name is for the reply to that job: it is used
-/// once, and each would take the place of a queue that stays.
+/// Whether a queue may have series of its own. One with the id of a job as its name is for the reply to that job: it is
+/// used once, and each would take the place of a queue that stays.
 #[must_use]
 pub fn may_have_series(queue: &QueueKey) -> bool {
     let name = queue.queue.as_str();

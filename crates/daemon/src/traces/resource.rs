@@ -9,8 +9,7 @@ use super::VERSION;
 const SERVICE_NAME: Key = Key::from_static_str("service.name");
 
 /// The attributes of the process, with the attributes of `OTEL_RESOURCE_ATTRIBUTES`. Its name is the name in the
-/// environment, or
-/// `program`.
+/// environment, or `program`.
 pub(super) fn resource(program: &'static str) -> Resource {
     let attributes = EnvResourceDetector::new().detect();
     let name = service_name(std::env::var("OTEL_SERVICE_NAME").ok(), &attributes);

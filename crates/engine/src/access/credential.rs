@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tidegate_core::ApiKeyId;
 use tidegate_store::LimitHolder;
 
-/// A token, an API key, or the listener of the client. Cheap to clone; it has the stored form of a token, and no secret of a key.
+/// A token, an API key, or the listener of the client. Cheap to clone; it has the stored form of a token, and no secret
+/// of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Credential {
     /// A token of a namespace in a pool.

@@ -78,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// Creates a key with an id that the caller got from [`generate_key_id`](crate::generate_key_id), so that a request that
-    /// is sent twice creates one key. Otherwise as [`Self::create_key`].
+    /// Creates a key with an id that the caller got from [`generate_key_id`](crate::generate_key_id), so that a request
+    /// that is sent twice creates one key. Otherwise as [`Self::create_key`].
     ///
     /// # Errors
     /// The errors of [`Self::create_key`]; or there is a key with this id.

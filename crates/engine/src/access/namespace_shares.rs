@@ -1,7 +1,7 @@
 //! Bounds how much costly work the requests of one namespace have in flight.
 //!
-//! A check of a queue, or a page of a list, costs the main thread of the process and Redis milliseconds. Without a bound,
-//! one namespace could start so many at once that the requests of all others wait for seconds.
+//! A check of a queue, or a page of a list, costs the main thread of the process and Redis milliseconds. Without a
+//! bound, one namespace could start so many at once that the requests of all others wait for seconds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,8 +59,8 @@ impl NamespaceShares {
 }
 
 impl NamespaceShare<'_> {
-    /// Waits until `count` pieces of work may begin together: at most the number of permits. The permit must be held until they
-    /// have ended. Those who came first are served first.
+    /// Waits until `count` pieces of work may begin together: at most the number of permits. The permit must be held
+    /// until they have ended. Those who came first are served first.
     pub async fn acquire(&self, count: usize) -> Option<OwnedSemaphorePermit> {
         let count = u32::try_from(count.min(self.shares.permits)).ok()?;
         // The semaphore is never closed.

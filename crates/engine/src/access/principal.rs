@@ -35,9 +35,9 @@ pub struct Principal {
 
 impl Engine {
     /// Authenticates a client by the text of its credential: an API key, or a token as `[pool:]token`. A token is
-    /// looked up in the namespace of the request, and gives no access to a request for all namespaces. For an API key the
-    /// caller has to check `namespaces` with [`Grant::check`]. With `skip_token_checks` any text or none gives access to
-    /// each namespace.
+    /// looked up in the namespace of the request, and gives no access to a request for all namespaces. For an API key
+    /// the caller has to check `namespaces` with [`Grant::check`]. With `skip_token_checks` any text or none gives
+    /// access to each namespace.
     ///
     /// # Errors
     /// The credential is missing or invalid, or cannot be checked now.

@@ -1,7 +1,7 @@
 //! Ends the waits of consumers whose token or API key was revoked, by this or another process, or has expired.
 //!
-//! A message about the revocation could be lost, so the credentials of waiting consumers are looked up periodically: each
-//! one once, however many consumers wait with it, and none while no consumer waits. On a cluster each server has
+//! A message about the revocation could be lost, so the credentials of waiting consumers are looked up periodically:
+//! each one once, however many consumers wait with it, and none while no consumer waits. On a cluster each server has
 //! separate rounds, so that a server that does not answer delays no look-up on the others.
 
 use std::collections::{HashMap, HashSet};

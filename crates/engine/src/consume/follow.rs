@@ -6,8 +6,8 @@ use crate::access::revocation::end_revoked_waits;
 use crate::engine::Engine;
 
 impl Engine {
-    /// Rings the wait queues when they may have jobs, keeps lanes and policies current, stores which workers there are, and ends the waits of consumers
-    /// whose credential was revoked or has expired, until `stop` is cancelled.
+    /// Rings the wait queues when they may have jobs, keeps lanes and policies current, stores which workers there are,
+    /// and ends the waits of consumers whose credential was revoked or has expired, until `stop` is cancelled.
     pub async fn follow(&self, stop: CancellationToken) {
         let pool_of = |pool: &str| self.pool(pool).cloned();
         let following = stop

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The jobs of a deployment whose ends clients of this process wait for.
 ///
-/// A message says that a job has ended. It is a hint: the client reads the result, and also reads it now and then, in case
-/// the message was lost.
+/// A message says that a job has ended. It is a hint: the client reads the result, and also reads it now and then, in
+/// case the message was lost.
 #[derive(Debug, Default)]
 pub(crate) struct JobEnds {
     watched: Mutex<HashMap<JobNumber, WatchedJob>>,

@@ -14,8 +14,8 @@ use crate::pool::Pool;
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Pool {
-    /// Returns how a job has ended; waits for that until `until`, or until the process stops. A job that is replaced while it
-    /// runs has not ended.
+    /// Returns how a job has ended; waits for that until `until`, or until the process stops. A job that is replaced
+    /// while it runs has not ended.
     ///
     /// # Errors
     /// Redis gave no answer to the last look.

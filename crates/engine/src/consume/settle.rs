@@ -63,8 +63,8 @@ impl Pool {
     /// runs. Returns whether there was such a job.
     ///
     /// # Errors
-    /// Redis gave no answer; the job may have been deleted. Or the pool moves to a deployment that this process does not
-    /// know, and may have the job there.
+    /// Redis gave no answer; the job may have been deleted. Or the pool moves to a deployment that this process does
+    /// not know, and may have the job there.
     pub async fn ack(self: &Arc<Self>, queue: &QueueKey, id: JobId) -> Result<bool, EngineError> {
         let key = &AckKey {
             queue: queue.clone(),
@@ -82,8 +82,8 @@ impl Pool {
     /// Settles jobs, and returns the outcome of each, in order.
     ///
     /// # Errors
-    /// Redis gave no answer. The call may have been carried out, and may be repeated: then runs that it has ended are lost
-    /// or gone.
+    /// Redis gave no answer. The call may have been carried out, and may be repeated: then runs that it has ended are
+    /// lost or gone.
     pub async fn settle(
         self: &Arc<Self>,
         queue: &QueueKey,

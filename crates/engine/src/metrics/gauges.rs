@@ -1,4 +1,5 @@
-//! The gauges of servers and of waiting consumers. They are made for each scrape: a source or server that has gone is not shown.
+//! The gauges of servers and of waiting consumers. They are made for each scrape: a source or server that has gone is
+//! not shown.
 
 use std::ops::Add;
 use std::sync::Arc;

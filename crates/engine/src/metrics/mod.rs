@@ -6,8 +6,8 @@
 //! | `gauges` | figures of servers, read from Redis on demand, and waiting consumers |
 //! | `series_table` | the bound on the number of names with their own metrics |
 //!
-//! Series with the label `namespace` come and go with the names: series of jobs are removed with their entry in the table,
-//! series of waiting consumers are made for each scrape.
+//! Series with the label `namespace` come and go with the names: series of jobs are removed with their entry in the
+//! table, series of waiting consumers are made for each scrape.
 
 pub(crate) mod gauges;
 pub(crate) mod pool;

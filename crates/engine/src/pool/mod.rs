@@ -60,8 +60,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Creates a pool of at most `queues_max` queues with metrics of their own, in which at most `backlog_max` waits to be
-    /// stored. `refresh` is how long figures of its deployment are cached. `moves_to` must not move itself.
+    /// Creates a pool of at most `queues_max` queues with metrics of their own, in which at most `backlog_max` waits to
+    /// be stored. `refresh` is how long figures of its deployment are cached. `moves_to` must not move itself.
     pub(crate) fn new(
         name: Arc<str>,
         store: Store,

@@ -24,8 +24,8 @@ impl Pool {
     /// Changes a job, in whichever deployment it is.
     ///
     /// # Errors
-    /// Redis gave no answer; the job may have been changed. Or the pool moves to a deployment that this process does not
-    /// know, and may have the job there.
+    /// Redis gave no answer; the job may have been changed. Or the pool moves to a deployment that this process does
+    /// not know, and may have the job there.
     pub(crate) async fn change_job<'a, T, F>(
         self: &'a Arc<Self>,
         queue: &QueueKey,

@@ -10,8 +10,8 @@ use crate::metrics::storage_failure::record_store_error;
 
 /// The time limit of a read. It must be less than the scrape timeout of Prometheus, 10 s by default.
 const READ_MAX: Duration = Duration::from_secs(3);
-/// How long sizes of 1,000 queues are used at least. Reading them takes about 10 ms of Redis's CPU (docs/benchmarks.md), so
-/// the reads of a process take at most a tenth of it.
+/// How long sizes of 1,000 queues are used at least. Reading them takes about 10 ms of Redis's CPU
+/// (docs/benchmarks.md), so the reads of a process take at most a tenth of it.
 const PAUSE_PER_1000_QUEUES: Duration = Duration::from_millis(100);
 
 /// The figures of one deployment. Without a request nothing is read.
@@ -34,8 +34,8 @@ impl PoolReads {
         }
     }
 
-    /// The sizes of all queues; `None` if no bucket could be read. Takes a few seconds at most. A failure is kept as well,
-    /// so that Redis is not asked more often while it is unavailable.
+    /// The sizes of all queues; `None` if no bucket could be read. Takes a few seconds at most. A failure is kept as
+    /// well, so that Redis is not asked more often while it is unavailable.
     pub(crate) async fn sizes(&self) -> Option<Arc<QueueSizes>> {
         let (store, refresh) = (self.store.clone(), self.refresh);
         let sizes = self.sizes.get(async move {

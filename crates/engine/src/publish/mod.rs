@@ -104,16 +104,16 @@ impl Pool {
     /// Stores jobs and waits until they have the requested durability. In a pool that moves, a job whose key its own
     /// deployment has is stored there, others in the target.
     ///
-    /// A job that these replace is deleted in the same step. One in a closed lane, or in the own deployment of a pool that
-    /// moves, is deleted after the wait for durability: after a crash in between, or if the durability is not confirmed,
-    /// both jobs are there.
+    /// A job that these replace is deleted in the same step. One in a closed lane, or in the own deployment of a pool
+    /// that moves, is deleted after the wait for durability: after a crash in between, or if the durability is not
+    /// confirmed, both jobs are there.
     ///
     /// Dropping the future cancels the publish, unless a call to Redis has begun.
     ///
     /// # Errors
     /// The queue is closed, or the backlog is full: nothing was sent. The queue is full, a job of an atomic publish was
-    /// refused, or has a key of the own deployment of a pool that moves: nothing was stored. Or the store failed: jobs may
-    /// have been stored.
+    /// refused, or has a key of the own deployment of a pool that moves: nothing was stored. Or the store failed: jobs
+    /// may have been stored.
     pub async fn publish(
         self: &Arc<Self>,
         queue: &QueueKey,

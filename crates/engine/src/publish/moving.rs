@@ -77,8 +77,8 @@ impl Pool {
         Ok(published)
     }
 
-    /// Whether this target has a job with the key of `job`, beside the job that is done in the other deployment. `result` is
-    /// the answer of that deployment.
+    /// Whether this target has a job with the key of `job`, beside the job that is done in the other deployment.
+    /// `result` is the answer of that deployment.
     async fn has_newer(
         &self,
         queue: &QueueKey,

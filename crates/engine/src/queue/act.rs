@@ -83,9 +83,10 @@ impl ActPage {
 }
 
 impl Pool {
-    /// Looks for jobs that match the filter of the action and acts on up to `limit` of them; with `dry_run` it only counts them.
-    /// With the cursor of each page for the next one, it ends, reaches all jobs that matched at its begin and keep their state and due
-    /// time until then, and changes none twice. Repeated with the same cursor it finds the jobs that are left.
+    /// Looks for jobs that match the filter of the action and acts on up to `limit` of them; with `dry_run` it only
+    /// counts them. With the cursor of each page for the next one, it ends, reaches all jobs that matched at its begin
+    /// and keep their state and due time until then, and changes none twice. Repeated with the same cursor it finds the
+    /// jobs that are left.
     ///
     /// # Errors
     /// Redis gave no answer. Jobs of this page may have been changed.
@@ -183,7 +184,8 @@ fn room_for(act: &ActBody) -> usize {
     usize::try_from(jobs).unwrap_or(usize::MAX).max(1)
 }
 
-/// Acts on the jobs of a step that are in the state of the filter still, if it names one. Returns how many were changed.
+/// Acts on the jobs of a step that are in the state of the filter still, if it names one. Returns how many were
+/// changed.
 async fn act_on(
     queue: &QueueKey,
     act: &ActBody,

@@ -9,8 +9,9 @@ use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{IfRunning, Job, JobState};
 use tidegate_store::ListedJob;
 
-/// The change as it is for all jobs of a lane in which the action began at this time: a delay counts from then on, so that all
-/// jobs get the same due time, by which a job that has it is recognised. 0 = a delay counts from the call to Redis on.
+/// The change as it is for all jobs of a lane in which the action began at this time: a delay counts from then on, so
+/// that all jobs get the same due time, by which a job that has it is recognised. 0 = a delay counts from the call to
+/// Redis on.
 pub(super) fn change_since(act: &ActBody, began_ms: u64) -> JobChange {
     let change = act.change.unwrap_or_default();
     let Some(due) = change.due().filter(|_| began_ms > 0) else {
@@ -28,8 +29,8 @@ pub(super) fn change_since(act: &ActBody, began_ms: u64) -> JobChange {
     }
 }
 
-/// Whether the action, if it began at this time, is for a job that its filter selects: it was there then, and is not yet as the
-/// action makes it.
+/// Whether the action, if it began at this time, is for a job that its filter selects: it was there then, and is not
+/// yet as the action makes it.
 pub(super) fn is_for(act: &ActBody, listed: &ListedJob, began_ms: u64, now_ms: u64) -> bool {
     let job = &listed.job;
     // A worker has had it since then: the action may have made it ready.

@@ -7,8 +7,8 @@ use tidegate_core::v1::Precondition;
 use tidegate_store::{Row, TableRevision};
 use tokio::time::sleep;
 
-/// The second attempt waits for so long, and at random up to twice as long: the same clients would otherwise meet again and
-/// again.
+/// The second attempt waits for so long, and at random up to twice as long: the same clients would otherwise meet again
+/// and again.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
 /// The delays double up to this: about 100 clients that change one entry all the time get their turns.
 const LONGEST_DELAY: Duration = Duration::from_millis(320);

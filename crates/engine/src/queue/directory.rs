@@ -1,5 +1,5 @@
-//! The directory of a pool: in which queues a job is that a client names by its key alone. A pool that moves has its entries
-//! in the target, which stays; entries in its own deployment are read until they expire.
+//! The directory of a pool: in which queues a job is that a client names by its key alone. A pool that moves has its
+//! entries in the target, which stays; entries in its own deployment are read until they expire.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const KEPT_AT_END: Duration = Duration::from_secs(3600);
 
 impl Pool {
-    /// Records that the job with this key is in a queue, before it is published there; it is due after `delay`. Returns the
-    /// other queues where such a job may be. They stay in the entry until [`Self::set_directory`] is called again with
-    /// nothing else: after the jobs there were deleted.
+    /// Records that the job with this key is in a queue, before it is published there; it is due after `delay`. Returns
+    /// the other queues where such a job may be. They stay in the entry until [`Self::set_directory`] is called again
+    /// with nothing else: after the jobs there were deleted.
     ///
     /// # Errors
     /// Redis gave no answer. The entry may have been stored.

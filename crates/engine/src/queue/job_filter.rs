@@ -18,8 +18,8 @@ pub(super) fn selection(filter: &JobFilter, states: &[JobState]) -> JobSelection
     }
 }
 
-/// Whether a job that the store has selected matches the filter. Jobs that are done have no attributes, so they match no
-/// filter with a key or an attribute.
+/// Whether a job that the store has selected matches the filter. Jobs that are done have no attributes, so they match
+/// no filter with a key or an attribute.
 pub(super) fn matches(filter: &JobFilter, listed: &ListedJob) -> bool {
     let attribute = |name: &str| listed.job.attribute(name);
     let last = listed.last_failure.as_ref();

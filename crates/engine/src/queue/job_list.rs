@@ -126,8 +126,8 @@ impl Pool {
             .await
     }
 
-    /// The same page at little cost, to see whether it has changed: without payloads and failures that the filter does not
-    /// need, and after fewer calls. With a filter that few jobs match it is a part of that page.
+    /// The same page at little cost, to see whether it has changed: without payloads and failures that the filter does
+    /// not need, and after fewer calls. With a filter that few jobs match it is a part of that page.
     ///
     /// # Errors
     /// The errors of [`Self::list_jobs`].
@@ -185,8 +185,8 @@ impl Pool {
         Ok(JobPage { jobs, next })
     }
 
-    /// Reads up to `hints` hints, and returns the selected jobs; `None` if no lane is left: those at the cursor and behind it
-    /// were closed, and closed ones are empty.
+    /// Reads up to `hints` hints, and returns the selected jobs; `None` if no lane is left: those at the cursor and
+    /// behind it were closed, and closed ones are empty.
     pub(super) async fn list_step(
         &self,
         queue: &QueueKey,

@@ -1,5 +1,5 @@
-//! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is looked
-//! up in its target. So is a job that is done there: the target may have the next job with its key.
+//! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is
+//! looked up in its target. So is a job that is done there: the target may have the next job with its key.
 
 use std::sync::Arc;
 

@@ -86,8 +86,8 @@ impl PoolSizes {
 }
 
 impl Pool {
-    /// The sizes of all queues, read from Redis a few seconds ago at most if there are fewer than 50,000; `None` if Redis
-    /// gave no answer.
+    /// The sizes of all queues, read from Redis a few seconds ago at most if there are fewer than 50,000; `None` if
+    /// Redis gave no answer.
     pub async fn sizes(&self) -> Option<PoolSizes> {
         let all = join_all(self.with_target().map(|pool| pool.reads.sizes())).await;
         Some(PoolSizes(all.into_iter().collect::<Option<_>>()?))

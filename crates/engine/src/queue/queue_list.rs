@@ -13,7 +13,8 @@ use crate::pool::Pool;
 
 /// Buckets, and queues with several lanes, that are read at the same time.
 const READS_AT_ONCE: usize = 8;
-/// How often a page reads that many buckets: a page of a namespace with few queues may be empty, and not be the last one.
+/// How often a page reads that many buckets: a page of a namespace with few queues may be empty, and not be the last
+/// one.
 const WAVES_PER_PAGE: usize = 128;
 
 /// Where a list of queues continues.
@@ -66,9 +67,9 @@ pub enum DeleteQueueOutcome {
 type FoundQueue<'a> = (&'a Pool, u16, ListedQueue);
 
 impl Pool {
-    /// A page with up to `limit` queues of a namespace, of which one without jobs is forgotten within two minutes: one bucket after the
-    /// other. It costs as much as the namespace has queues, however many others have. A queue that exists during the whole list
-    /// is in it, perhaps twice.
+    /// A page with up to `limit` queues of a namespace, of which one without jobs is forgotten within two minutes: one
+    /// bucket after the other. It costs as much as the namespace has queues, however many others have. A queue that
+    /// exists during the whole list is in it, perhaps twice.
     ///
     /// # Errors
     /// A bucket could not be read: a list without it would be mistaken for the whole.
@@ -142,8 +143,8 @@ impl Pool {
         })
     }
 
-    /// A queue with the jobs of all its lanes and deployments. `None` if another one of these lists it: the first that has jobs
-    /// does, or the first of all.
+    /// A queue with the jobs of all its lanes and deployments. `None` if another one of these lists it: the first that
+    /// has jobs does, or the first of all.
     async fn whole_queue(
         &self,
         (pool, bucket, listed): FoundQueue<'_>,

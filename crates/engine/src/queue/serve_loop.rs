@@ -42,7 +42,8 @@ pub(crate) trait ServedQueue: Send + Sync + 'static {
     /// The number of lanes, at least 1.
     fn lanes(&self) -> u16;
 
-    /// The number of requests that wait, if further ones fit into the next call; `None` = the call need not wait for them.
+    /// The number of requests that wait, if further ones fit into the next call; `None` = the call need not wait for
+    /// them.
     fn gathered(&self) -> Option<usize>;
 
     /// The first call of a loop that was started in this role; `None` ends the loop.
@@ -84,8 +85,8 @@ impl<Q: ServedQueue> ServeLoop<Q> {
         }
     }
 
-    /// Lets the runtime read requests that have arrived, so that they share the next call. It looks again for as long as
-    /// each look brings further ones, and they fit into the call.
+    /// Lets the runtime read requests that have arrived, so that they share the next call. It looks again for as long
+    /// as each look brings further ones, and they fit into the call.
     async fn gather(&self) {
         let mut before = self.0.gathered();
         for _ in 0..LOOKS_MAX {

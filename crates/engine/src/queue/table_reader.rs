@@ -23,8 +23,9 @@ impl TableReader {
         self.requested.notify_one();
     }
 
-    /// Waits until the table is to be read again: for a second, or until a read is requested. After a failed read, which
-    /// is logged, it waits a second, however many reads are requested: requests may be the consequence of failures.
+    /// Waits until the table is to be read again: for a second, or until a read is requested. After a failed read,
+    /// which is logged, it waits a second, however many reads are requested: requests may be the consequence of
+    /// failures.
     pub(crate) async fn wait(&self, last_read: Result<(), StoreError>) {
         if let Err(error) = last_read {
             record_store_error(&error);

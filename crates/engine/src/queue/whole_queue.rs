@@ -110,8 +110,8 @@ impl Pool {
         }
     }
 
-    /// Makes up to `limit` dead jobs ready, or delays them until these times, and returns how many. `ttl_ms` is their new
-    /// time to live; 0 = for ever.
+    /// Makes up to `limit` dead jobs ready, or delays them until these times, and returns how many. `ttl_ms` is their
+    /// new time to live; 0 = for ever.
     ///
     /// # Errors
     /// A lane failed, and the others had no dead job.

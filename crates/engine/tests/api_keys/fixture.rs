@@ -14,7 +14,8 @@ use tidegate_testkit::{RedisControl, RedisServer, start_redis};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// A second, and room for a busy machine. A wait that does not end, or a key that is not refused, lasts for [`PATIENCE`].
+/// A second, and room for a busy machine. A wait that does not end, or a key that is not refused, lasts for
+/// [`PATIENCE`].
 pub(crate) const REVOKED_WITHIN: Duration = Duration::from_secs(5);
 /// Longer than any answer takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -68,8 +68,8 @@ impl DeliveryRun {
         }
     }
 
-    /// Waits until the jobs may be delivered. Then it returns a guard if only one of them may be, to see whether the sink
-    /// is available. Returns `None` if none is to be delivered any more.
+    /// Waits until the jobs may be delivered. Then it returns a guard if only one of them may be, to see whether the
+    /// sink is available. Returns `None` if none is to be delivered any more.
     ///
     /// Jobs that the source can take back are not held, so they do not wait: the relay has asked the breaker before it
     /// reserved them. Jobs that have expired are dropped: the source deletes them.

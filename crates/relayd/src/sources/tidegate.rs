@@ -41,7 +41,8 @@ fn lease(receipt: SourceReceipt) -> Result<LeaseText, SourceError> {
 }
 
 impl TidegateSource {
-    /// The queue, whose jobs the relay `name` holds for this time. The name of a stored relay begins with its namespace.
+    /// The queue, whose jobs the relay `name` holds for this time. The name of a stored relay begins with its
+    /// namespace.
     ///
     /// # Errors
     /// A setting is missing or not valid; the error begins with its name.
@@ -89,10 +90,10 @@ impl TidegateSource {
     }
 }
 
-/// The id that travels. A job with a key may have been replaced while it ran, and then runs again: if the id were the same,
-/// the sink would take the new version for a repetition, and drop it. So it has the number of attempts before it that
-/// neither failed nor lost their worker. Jobs that were given back count, too, since nothing tells them apart: at worst, a
-/// sink does not recognise a repetition.
+/// The id that travels. A job with a key may have been replaced while it ran, and then runs again: if the id were the
+/// same, the sink would take the new version for a repetition, and drop it. So it has the number of attempts before it
+/// that neither failed nor lost their worker. Jobs that were given back count, too, since nothing tells them apart: at
+/// worst, a sink does not recognise a repetition.
 fn travelling_id(job: &LeasedJobView) -> String {
     let others = (job.attempt.saturating_sub(1))
         .saturating_sub(job.failures)

@@ -1,4 +1,5 @@
-//! Kafka: confirmations, a broker that crashes or hangs, a topic that is missing, messages that are too large, keys and their order.
+//! Kafka: confirmations, a broker that crashes or hangs, a topic that is missing, messages that are too large, keys and
+//! their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -166,8 +167,8 @@ async fn payloads_of_keys(broker: &LocalBroker) -> BTreeMap<String, Vec<String>>
     payloads
 }
 
-/// Starts a relay without a topic, makes the topic, and publishes more jobs. A relay that takes one job at a time keeps the
-/// order of the queue; one that takes more keeps it in each call.
+/// Starts a relay without a topic, makes the topic, and publishes more jobs. A relay that takes one job at a time keeps
+/// the order of the queue; one that takes more keeps it in each call.
 async fn check_missing_topic_and_order(stack: &Stack, broker: &LocalBroker) {
     let queue = RelayedQueue::new(stack, "kafka-keys").await;
     let source = queue.as_end("source", QUEUE);

@@ -219,8 +219,8 @@ async fn a_relay_that_the_api_cannot_read_runs_as_last_read() {
     stack.finish().await;
 }
 
-/// A daemon with a relay of one job at a time, whose webhook does not answer the job that it holds. A time limit of 10 s ends
-/// that. The time of grace is for a stop of the process.
+/// A daemon with a relay of one job at a time, whose webhook does not answer the job that it holds. A time limit of 10
+/// s ends that. The time of grace is for a stop of the process.
 struct SilentDelivery {
     stack: Stack,
     queue: RelayedQueue,

@@ -41,7 +41,8 @@ impl TlsBroker {
         }
     }
 
-    /// Jobs wait for a relay that does not trust the authority, with no failure counted, and are delivered by one that does.
+    /// Jobs wait for a relay that does not trust the authority, with no failure counted, and are delivered by one that
+    /// does.
     async fn expect_deliveries(&self, namespace: &str, sink: &str) {
         let stack = SERVER.acquire().await;
         let queue = RelayedQueue::new(&stack, namespace).await;

@@ -7,8 +7,8 @@ use super::tokens::with_names_replaced;
 /// The constant that is known when a script is loaded: the slot width of the deployment, in ms.
 const GIVEN: &str = "SLOT_MS";
 
-/// The code with the values of its constants, and without their definitions: lines `local NAME, NAME = value, value` whose
-/// values are numbers, strings, or sums, products and powers of numbers and other constants.
+/// The code with the values of its constants, and without their definitions: lines `local NAME, NAME = value, value`
+/// whose values are numbers, strings, or sums, products and powers of numbers and other constants.
 pub(super) fn replaced_by_values(code: &str) -> String {
     let mut constants = BTreeMap::new();
     let mut lines = Vec::new();

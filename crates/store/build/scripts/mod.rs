@@ -5,8 +5,8 @@
 //! - A name in capitals is a constant: its value stands in its place.
 //! - `rarely().delete(…)` calls a function that is defined by the first call of this form.
 //!
-//! Redis runs the whole text at each call: a definition costs time although nothing uses it, and Lua 5.1 walks a list for each
-//! variable that a function uses. Without any one of the last three rules, calls take 15 to 70 % longer
+//! Redis runs the whole text at each call: a definition costs time although nothing uses it, and Lua 5.1 walks a list
+//! for each variable that a function uses. Without any one of the last three rules, calls take 15 to 70 % longer
 //! (`docs/decisions/0016-few-commands.md`).
 
 mod constants;
@@ -59,7 +59,8 @@ fn include(
     Ok(())
 }
 
-/// The code of a script behind the code that it always uses, and between them the function `rarely` if there are calls of it.
+/// The code of a script behind the code that it always uses, and between them the function `rarely` if there are calls
+/// of it.
 fn with_rarely(used: &str, script: &str, others: Vec<&Block>) -> String {
     let code = [used, script].concat();
     let mut called = fields_behind(RARELY, &code);

@@ -22,7 +22,8 @@ impl ApiKeys {
     /// Adds a key. Keys for all namespaces have no limit.
     ///
     /// # Errors
-    /// The namespace has as many keys as it may, and nothing changed; or Redis is unavailable, and the key may have been added.
+    /// The namespace has as many keys as it may, and nothing changed; or Redis is unavailable, and the key may have
+    /// been added.
     pub async fn create(&self, id: ApiKeyId, key: &ApiKey) -> Result<ApiKeyCreated, StoreError> {
         let max = match key.namespaces {
             NamespaceGrant::All => u32::MAX,

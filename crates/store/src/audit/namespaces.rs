@@ -1,7 +1,8 @@
 //! Compares how many names each namespace counts in a hash, for its limits, with the names that it has there.
 //!
-//! Names are added and removed meanwhile, so a difference is only a doubt. Then the names of the namespace are read again, between two
-//! looks at its count and at the field `#`, which changes with each name that is added. If both looks see the same, nothing changed.
+//! Names are added and removed meanwhile, so a difference is only a doubt. Then the names of the namespace are read
+//! again, between two looks at its count and at the field `#`, which changes with each name that is added. If both
+//! looks see the same, nothing changed.
 
 mod counted_names;
 
@@ -68,8 +69,8 @@ impl Store {
         Ok(())
     }
 
-    /// The count of a namespace, if it is wrong, and whether it was corrected. A namespace whose names change during each look is left
-    /// to a later audit.
+    /// The count of a namespace, if it is wrong, and whether it was corrected. A namespace whose names change during
+    /// each look is left to a later audit.
     async fn check_count(
         &self,
         table: &str,

@@ -143,8 +143,8 @@ impl RedisConnection {
         self.call(send).await
     }
 
-    /// Sends a command that does not count as a use: a connection without other calls stays idle, so the next call checks
-    /// it first.
+    /// Sends a command that does not count as a use: a connection without other calls stays idle, so the next call
+    /// checks it first.
     pub(super) async fn probe(&self, command: &Cmd) -> RedisResult<Value> {
         let current = self.connection_to_use();
         let mut connection = current.connection.clone();

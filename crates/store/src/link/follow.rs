@@ -205,8 +205,8 @@ impl MasterFollower {
         Ok(ServerInfo::parse(&text))
     }
 
-    /// Makes calls and subscriptions use this server. Calls in flight to the former one fail soon, unless their connection
-    /// leads to this server already.
+    /// Makes calls and subscriptions use this server. Calls in flight to the former one fail soon, unless their
+    /// connection leads to this server already.
     async fn replace(&mut self, server: StoreServer, has_arrived: bool) {
         let server = Arc::new(server);
         let former = self.master.send_replace(Arc::clone(&server));

@@ -7,8 +7,8 @@
 //! | cluster | the primary that has the slot of the key; see `cluster/` |
 //!
 //! The rest of the store does not depend on the kind: a call gets a [`Destination`] for its key, a subscription gets
-//! [`channel_groups::ChannelGroups`] for its channels, and both report failures with [`Link::report_failure`]. A new kind is a new variant
-//! here.
+//! [`channel_groups::ChannelGroups`] for its channels, and both report failures with [`Link::report_failure`]. A new
+//! kind is a new variant here.
 
 mod barrier;
 mod channel_groups;

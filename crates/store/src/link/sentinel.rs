@@ -36,11 +36,11 @@ pub(crate) struct MasterReport {
 }
 
 impl Sentinels {
-    /// Asks all sentinels at the same time, until more than half have replied and one of them knows an epoch of at least
-    /// `known_epoch`, or all have replied or failed. Returns the reply with the latest epoch.
+    /// Asks all sentinels at the same time, until more than half have replied and one of them knows an epoch of at
+    /// least `known_epoch`, or all have replied or failed. Returns the reply with the latest epoch.
     ///
-    /// Right after a failover that was requested, only the sentinel that made it knows the new epoch: the others, although
-    /// they are the majority, name the old master until they have its message, for up to two seconds.
+    /// Right after a failover that was requested, only the sentinel that made it knows the new epoch: the others,
+    /// although they are the majority, name the old master until they have its message, for up to two seconds.
     ///
     /// # Errors
     /// None of them reports a master. The text contains the reply of each.

@@ -46,7 +46,8 @@ pub(crate) struct StoreServer {
     pub(crate) address: Arc<str>,
     /// The `run_id` of the server process when it was connected; `None` on a cluster, or if a proxy hides it.
     pub(super) run_id: Option<String>,
-    /// Whether a connection led to a replica or to another server process. New connections to the address lead elsewhere.
+    /// Whether a connection led to a replica or to another server process. New connections to the address lead
+    /// elsewhere.
     is_misled: Arc<AtomicBool>,
     /// Number of scripts that write and were executed. Each one shows that the server is a master.
     writes: AtomicU64,

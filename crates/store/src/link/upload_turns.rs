@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use crate::error::StoreError;
 
-/// Maximum size of the uploads in flight to a server. A link of 1.4 MB/s transfers it within the default command timeout
-/// (3 s). A larger upload is sent alone.
+/// Maximum size of the uploads in flight to a server. A link of 1.4 MB/s transfers it within the default command
+/// timeout (3 s). A larger upload is sent alone.
 const IN_FLIGHT_KIB_MAX: u32 = 4 * 1024;
 /// The longest wait for a turn. With the default command timeout it is less than the default limit of a request (30 s).
 const TURN_WAIT_MAX: Duration = Duration::from_secs(25);

@@ -115,7 +115,8 @@ async fn connect_and_subscribe(
     Ok((connection, pushes))
 }
 
-/// Checks that the connection leads to the known server, and that it is a master: on another one, messages may be missing.
+/// Checks that the connection leads to the known server, and that it is a master: on another one, messages may be
+/// missing.
 async fn check_server(
     server: &StoreServer,
     connection: &mut MultiplexedConnection,

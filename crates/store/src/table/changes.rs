@@ -63,9 +63,9 @@ impl<T: TableValue> Table<T> {
         Ok(last.unwrap_or_default())
     }
 
-    /// All entries. Fields that name none are skipped. A table that lists its changes is read page by page: an entry that
-    /// changes meanwhile may be missing, and has a later revision than the last one. Another table is read in one step,
-    /// since its readers do not read it again before its next change.
+    /// All entries. Fields that name none are skipped. A table that lists its changes is read page by page: an entry
+    /// that changes meanwhile may be missing, and has a later revision than the last one. Another table is read in one
+    /// step, since its readers do not read it again before its next change.
     ///
     /// # Errors
     /// Redis is unavailable, or the table is not a hash.

@@ -44,7 +44,8 @@ impl<T: TableValue> Table<T> {
         }
     }
 
-    /// The name of the entry with this field, with `namespace/` if the field lacks it; `None` if the field has no entry.
+    /// The name of the entry with this field, with `namespace/` if the field lacks it; `None` if the field has no
+    /// entry.
     pub(crate) fn name(prefix: &str, field: &[u8]) -> Option<T::Name> {
         let field = str::from_utf8(field).ok()?;
         let is_entry = !field.starts_with(LAST_REVISION);
@@ -62,7 +63,8 @@ impl<T: TableValue> Table<T> {
         Ok(text.map(|text| Row::read(&text)))
     }
 
-    /// Several entries, in the order of the names; `None` where there is none. Neighbours of one hash are read together.
+    /// Several entries, in the order of the names; `None` where there is none. Neighbours of one hash are read
+    /// together.
     ///
     /// # Errors
     /// Redis is unavailable.

@@ -113,8 +113,8 @@ impl SettleVerb for Ack {
 }
 
 impl Store {
-    /// Ends a job that is done. With an `attempt`, only that delivery can, and only while it holds the job; without, any
-    /// caller at any time.
+    /// Ends a job that is done. With an `attempt`, only that delivery can, and only while it holds the job; without,
+    /// any caller at any time.
     ///
     /// # Errors
     /// Redis is unavailable. The job may have been deleted.

@@ -154,7 +154,8 @@ impl Store {
         verdict(call.send().await?.token())
     }
 
-    /// Corrects the count of a namespace in a hash, unless names were added or removed since count and field `#` were read.
+    /// Corrects the count of a namespace in a hash, unless names were added or removed since count and field `#` were
+    /// read.
     pub(crate) async fn audit_namespace(
         &self,
         table: &str,

@@ -9,7 +9,8 @@ use crate::store::Store;
 
 static EXPLAIN: LazyScript = script!("explain");
 
-/// Maximum number of hints that one call reads to count the jobs before a ready one: they hold Redis for less than 1 ms.
+/// Maximum number of hints that one call reads to count the jobs before a ready one: they hold Redis for less than 1
+/// ms.
 const HINTS_MAX: usize = 200;
 /// Maximum number of these calls. Another one follows if all hints of those before it were stale.
 const CALLS_MAX: usize = 10;

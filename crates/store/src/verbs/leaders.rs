@@ -14,7 +14,8 @@ const BUCKETS_AT_ONCE: usize = 16;
 pub struct ServerLeaders {
     /// The address of the server.
     pub address: Arc<str>,
-    /// The pumps on its roster, in the order of their names. One that was killed may be among them until its membership ends.
+    /// The pumps on its roster, in the order of their names. One that was killed may be among them until its membership
+    /// ends.
     pub pumps: Vec<String>,
     /// Its buckets, each with the name of the pump that holds its lock.
     pub leaders: Vec<(u16, Option<String>)>,

@@ -25,8 +25,8 @@ pub const LIST_HINTS_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSelection {
     pub states: Vec<JobState>,
-    /// Not before this time is a delayed or ready job due, does the lease of a leased job end, or did a dead one die; in
-    /// ms since 1970.
+    /// Not before this time is a delayed or ready job due, does the lease of a leased job end, or did a dead one die;
+    /// in ms since 1970.
     pub from_ms: u64,
     /// The same before this time.
     pub before_ms: u64,
@@ -91,9 +91,9 @@ fn read_jobs(
 }
 
 impl Store {
-    /// Reads up to `hints` hints of a lane, at most [`LIST_HINTS_MAX`], from a position on (`None` = from the begin), and
-    /// returns the selected jobs of them. A job whose state and due time stay as they are during the whole list
-    /// is in it, perhaps twice.
+    /// Reads up to `hints` hints of a lane, at most [`LIST_HINTS_MAX`], from a position on (`None` = from the begin),
+    /// and returns the selected jobs of them. A job whose state and due time stay as they are during the whole list is
+    /// in it, perhaps twice.
     ///
     /// # Errors
     /// Redis is unavailable.

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use strum::IntoEnumIterator;
 use tidegate_core::JobState;
 
-/// A part of a lane that is read from its begin to its end. They are in the order in which jobs pass through them, so that
-/// none is missed which moves on during a walk.
+/// A part of a lane that is read from its begin to its end. They are in the order in which jobs pass through them, so
+/// that none is missed which moves on during a walk.
 #[derive(
     Debug,
     Clone,
@@ -52,7 +52,8 @@ impl ListPart {
         states.iter().any(|state| of_part.contains(state))
     }
 
-    /// The bounds of the numbers of a place, as `list_jobs` and `list_done` describe them. With others the scripts would fail.
+    /// The bounds of the numbers of a place, as `list_jobs` and `list_done` describe them. With others the scripts
+    /// would fail.
     const fn bounds(self) -> &'static [RangeInclusive<u64>] {
         match self {
             Self::Far => &[LEVEL, SIX_BYTES, EXACT, EXACT],

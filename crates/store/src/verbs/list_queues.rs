@@ -64,8 +64,8 @@ impl FromStr for QueuePosition {
 }
 
 impl Store {
-    /// A page of the queues of a bucket, from the begin or from [`QueuePage::next`] on. A queue that exists during the whole
-    /// list is in it, perhaps twice if other queues are added or forgotten meanwhile.
+    /// A page of the queues of a bucket, from the begin or from [`QueuePage::next`] on. A queue that exists during the
+    /// whole list is in it, perhaps twice if other queues are added or forgotten meanwhile.
     ///
     /// # Errors
     /// Redis is unavailable.

@@ -89,8 +89,8 @@ impl Store {
         Ok(published.stored().ok_or_else(closed)?.ids)
     }
 
-    /// Publishes as [`Store::publish`] does, unless the lane is closed, or would have more than `max_jobs` jobs. Jobs of
-    /// all states count, dead ones too; a job that is replaced in the same step does not.
+    /// Publishes as [`Store::publish`] does, unless the lane is closed, or would have more than `max_jobs` jobs. Jobs
+    /// of all states count, dead ones too; a job that is replaced in the same step does not.
     ///
     /// # Errors
     /// The errors of [`Store::publish`], except for a closed lane.

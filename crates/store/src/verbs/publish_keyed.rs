@@ -175,8 +175,8 @@ impl KeyedCall {
 }
 
 impl Store {
-    /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs that have a key or an idempotency key, in their order. They are stored in
-    /// the first lane of the queue, which is always open.
+    /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs that have a key or an idempotency key, in their order. They are stored
+    /// in the first lane of the queue, which is always open.
     ///
     /// # Errors
     /// The errors of [`Store::publish`].

@@ -59,8 +59,8 @@ impl Store {
     /// given back in one step.
     ///
     /// # Errors
-    /// Redis is unavailable. Unless the release was executed, the jobs are ready again when their leases expire, with one
-    /// try less. A release may be repeated: the next delivery has another attempt.
+    /// Redis is unavailable. Unless the release was executed, the jobs are ready again when their leases expire, with
+    /// one try less. A release may be repeated: the next delivery has another attempt.
     pub async fn release_all(
         &self,
         queue: &QueueKey,

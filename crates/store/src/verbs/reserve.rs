@@ -74,11 +74,11 @@ impl LeaseLength {
 /// The work of a reserve call besides serving its claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReserveOptions {
-    /// Whether the process is registered as waiting for the lane if a claim is not filled. Its next jobs then ring one of
-    /// the processes that are registered ([`Store::doorbells`]).
+    /// Whether the process is registered as waiting for the lane if a claim is not filled. Its next jobs then ring one
+    /// of the processes that are registered ([`Store::doorbells`]).
     pub registers: bool,
-    /// The number of jobs of the lane that may be leased at a time, in all processes together; `None` = not limited. Leases
-    /// that exceed it already stay. Once leases end, one of the registered processes is rung.
+    /// The number of jobs of the lane that may be leased at a time, in all processes together; `None` = not limited.
+    /// Leases that exceed it already stay. Once leases end, one of the registered processes is rung.
     pub max_running: Option<u64>,
 }
 
@@ -88,8 +88,8 @@ pub struct ReservedJobs {
     pub jobs: Vec<Vec<Job>>,
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
-    /// Whether the lane has no more jobs that may be leased, and the process is registered: a doorbell follows when it has
-    /// some.
+    /// Whether the lane has no more jobs that may be leased, and the process is registered: a doorbell follows when it
+    /// has some.
     pub is_registered: bool,
 }
 
@@ -149,8 +149,8 @@ impl Store {
         self.reserve_with(lane, claims, options).await
     }
 
-    /// The same as [`Self::reserve`], with options. With a limit of running jobs claims may stay open although the lane has
-    /// ready jobs.
+    /// The same as [`Self::reserve`], with options. With a limit of running jobs claims may stay open although the lane
+    /// has ready jobs.
     ///
     /// # Errors
     /// The errors of [`Self::reserve`].

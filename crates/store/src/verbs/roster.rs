@@ -41,8 +41,8 @@ impl Store {
         self.roster(bucket, instance, 0).await.map(drop)
     }
 
-    /// When the membership of a pump on the roster of the server of a bucket ends, in ms since 1970; `None` if it is not on
-    /// the roster.
+    /// When the membership of a pump on the roster of the server of a bucket ends, in ms since 1970; `None` if it is
+    /// not on the roster.
     ///
     /// # Errors
     /// Redis is unavailable.

@@ -62,9 +62,9 @@ impl Store {
         call.await.map(drop)
     }
 
-    /// Sets the tick of a schedule: the first one from now on, or the stored one if that was calculated with the same rule.
-    /// Only if the bucket knows this revision: empty = it must know none. `None` = unless it knows a later one. Returns whether
-    /// it is set.
+    /// Sets the tick of a schedule: the first one from now on, or the stored one if that was calculated with the same
+    /// rule. Only if the bucket knows this revision: empty = it must know none. `None` = unless it knows a later one.
+    /// Returns whether it is set.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -229,12 +229,12 @@ impl Store {
         })
     }
 
-    /// Publishes the jobs of ticks of a bucket, and sets the next ticks of their schedules, if the ticks are as they were read. Of
-    /// each schedule there is one.
+    /// Publishes the jobs of ticks of a bucket, and sets the next ticks of their schedules, if the ticks are as they
+    /// were read. Of each schedule there is one.
     ///
     /// # Errors
-    /// A job is not valid, or Redis is unavailable; the call may have been executed. It is safe to repeat it: the ticks have moved
-    /// then.
+    /// A job is not valid, or Redis is unavailable; the call may have been executed. It is safe to repeat it: the ticks
+    /// have moved then.
     pub async fn schedule_publish(
         &self,
         bucket: u16,

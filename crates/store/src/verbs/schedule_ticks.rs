@@ -7,7 +7,8 @@ use crate::error::StoreError;
 use crate::schedules::ScheduleDefinition;
 use crate::table::NamespacedName;
 
-/// Maximum number of schedules that one call returns. Publishing the jobs of so many blocks Redis for some milliseconds.
+/// Maximum number of schedules that one call returns. Publishing the jobs of so many blocks Redis for some
+/// milliseconds.
 pub const SCHEDULES_DUE_MAX: u64 = 128;
 
 /// The tick of a schedule, as it is in a bucket.

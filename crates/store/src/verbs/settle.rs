@@ -20,8 +20,8 @@ pub struct LeasedJob {
     pub attempt: u32,
 }
 
-/// The outcome that scripts give this number, and return for this call; `applied` is its outcome if the call has done its
-/// work.
+/// The outcome that scripts give this number, and return for this call; `applied` is its outcome if the call has done
+/// its work.
 pub(super) fn outcome_of(
     call: SettleCall,
     number: u64,
@@ -55,8 +55,8 @@ pub(super) trait SettleVerb: Sized {
     /// Adds the arguments before the arguments of the jobs.
     fn add_options<'c>(&self, call: Call<'c>) -> Call<'c>;
 
-    /// The script and the verb for a server that has reached `maxmemory` and refuses the first script; `None` if it never
-    /// refuses that.
+    /// The script and the verb for a server that has reached `maxmemory` and refuses the first script; `None` if it
+    /// never refuses that.
     fn when_full(&self) -> Option<(&'static LazyScript, Self)> {
         None
     }
@@ -81,7 +81,8 @@ impl Store {
         by_bucket
     }
 
-    /// Calls the script of a verb for jobs of a queue, once for each bucket, and returns the outcome of each job, in order.
+    /// Calls the script of a verb for jobs of a queue, once for each bucket, and returns the outcome of each job, in
+    /// order.
     pub(super) async fn settle<V: SettleVerb>(
         &self,
         script: &LazyScript,

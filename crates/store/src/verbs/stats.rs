@@ -8,8 +8,8 @@ use crate::store::Store;
 static STATS: LazyScript = script!("stats");
 
 impl Reply {
-    /// Reads the counts of jobs in the order of the states. A count below 0 becomes 0: a job with a damaged record may be
-    /// subtracted from another count than it was added to.
+    /// Reads the counts of jobs in the order of the states. A count below 0 becomes 0: a job with a damaged record may
+    /// be subtracted from another count than it was added to.
     pub(super) fn jobs_by_state(&mut self) -> Result<JobsByState, StoreError> {
         let mut count = || Ok::<_, StoreError>(u64::try_from(self.integer()?).unwrap_or(0));
         Ok(JobsByState {
@@ -23,7 +23,8 @@ impl Reply {
 }
 
 impl Store {
-    /// The number of jobs of a lane by state. Expired jobs are counted until the sweep deletes them, about a second later.
+    /// The number of jobs of a lane by state. Expired jobs are counted until the sweep deletes them, about a second
+    /// later.
     ///
     /// # Errors
     /// Redis is unavailable.

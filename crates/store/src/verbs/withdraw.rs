@@ -7,8 +7,8 @@ use crate::store::Store;
 static WITHDRAW: LazyScript = script!("withdraw");
 
 impl Store {
-    /// Ends the registrations of the process with these queues in a bucket. Where jobs are ready, another process is rung in
-    /// its place. At most [`crate::POLL_QUEUES_MAX`] queues.
+    /// Ends the registrations of the process with these queues in a bucket. Where jobs are ready, another process is
+    /// rung in its place. At most [`crate::POLL_QUEUES_MAX`] queues.
     ///
     /// # Errors
     /// Redis is unavailable.

@@ -45,8 +45,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// [`ResourceBusy`](io::ErrorKind::ResourceBusy) if another process uses it, [`InvalidData`](io::ErrorKind::InvalidData) if it is
-    /// damaged, and errors of the file system.
+    /// [`ResourceBusy`](io::ErrorKind::ResourceBusy) if another process uses it,
+    /// [`InvalidData`](io::ErrorKind::InvalidData) if it is damaged, and errors of the file system.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let log = TaskLog::open(path.as_ref())?;
         let loaded = log.tasks().cloned().collect();

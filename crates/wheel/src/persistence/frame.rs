@@ -7,8 +7,8 @@
 //! records
 //! ```
 //!
-//! A record is `S`, id (16 bytes), due time in ms since 1970 (8), length of the type (1), type, length of the payload (4), payload;
-//! or `D`, id. Numbers are big-endian.
+//! A record is `S`, id (16 bytes), due time in ms since 1970 (8), length of the type (1), type, length of the payload
+//! (4), payload; or `D`, id. Numbers are big-endian.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -79,8 +79,8 @@ pub(super) fn next_frame(file: &[u8]) -> NextFrame<'_> {
     }
 }
 
-/// Whether the end of a frame was not written: a file system may make a file longer before it writes to it. Records do not end
-/// with so many zeros.
+/// Whether the end of a frame was not written: a file system may make a file longer before it writes to it. Records do
+/// not end with so many zeros.
 fn is_unwritten(records: &[u8]) -> bool {
     let end = records.len().saturating_sub(UNWRITTEN_BYTES);
     records[end..].iter().all(|byte| *byte == 0)

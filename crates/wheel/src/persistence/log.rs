@@ -30,8 +30,8 @@ pub(super) struct TaskLog {
 }
 
 impl TaskLog {
-    /// Opens or creates a file, and reads it. It fails if another process has it open, or if a part other than the end is
-    /// damaged: tasks would be lost.
+    /// Opens or creates a file, and reads it. It fails if another process has it open, or if a part other than the end
+    /// is damaged: tasks would be lost.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);

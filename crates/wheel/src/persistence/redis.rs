@@ -27,8 +27,8 @@ const CHANGES_MAX: usize = 1000;
 /// The most bytes of payloads in a call, besides the last one.
 const BYTES_MAX: usize = 1 << 20;
 
-/// KEYS: the hash, the lock. ARGV: the owner, how long the lock lasts in ms, and for each change the id and the record, which
-/// is empty for a deletion. Returns 0 if another wheel has the lock.
+/// KEYS: the hash, the lock. ARGV: the owner, how long the lock lasts in ms, and for each change the id and the record,
+/// which is empty for a deletion. Returns 0 if another wheel has the lock.
 const CHANGE: &str = "
 local owner = redis.call('GET', KEYS[2])
 if owner and owner ~= ARGV[1] then return 0 end
@@ -65,13 +65,14 @@ struct Change {
 }
 
 impl Redis {
-    /// Connects to the Redis at `url`, such as `redis://127.0.0.1/0`, and reads the tasks of the hash `key`. If another process has
-    /// ended without closing the hash, this waits until its lock ends, for up to 15 s. Call it in a Tokio runtime.
+    /// Connects to the Redis at `url`, such as `redis://127.0.0.1/0`, and reads the tasks of the hash `key`. If another
+    /// process has ended without closing the hash, this waits until its lock ends, for up to 15 s. Call it in a Tokio
+    /// runtime.
     ///
     /// # Errors
     ///
-    /// [`ResourceBusy`](io::ErrorKind::ResourceBusy) if another process uses the hash, [`InvalidData`](io::ErrorKind::InvalidData) if a
-    /// record is damaged, and errors of Redis.
+    /// [`ResourceBusy`](io::ErrorKind::ResourceBusy) if another process uses the hash,
+    /// [`InvalidData`](io::ErrorKind::InvalidData) if a record is damaged, and errors of Redis.
     pub async fn connect(url: &str, key: &str) -> io::Result<Self> {
         let client = Client::open(url).map_err(failed)?;
         let config = ConnectionManagerConfig::new()

@@ -34,8 +34,8 @@ impl SavedTask {
 /// Keeps tasks until they have run. A task is deleted after its run, so a task that was running when the process died
 /// runs again.
 ///
-/// `save` and `delete` must take effect in the order of the calls, not in the order in which the futures are polled, and also if
-/// a future is dropped.
+/// `save` and `delete` must take effect in the order of the calls, not in the order in which the futures are polled,
+/// and also if a future is dropped.
 pub trait Persistence: Send + Sync + 'static {
     /// Saves a task, or replaces the task with its id. The future is ready once the task survives a restart.
     fn save(&self, task: SavedTask) -> impl Future<Output = io::Result<()>> + Send + 'static;

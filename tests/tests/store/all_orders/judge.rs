@@ -1,5 +1,5 @@
-//! What may happen to the job of a key, whatever the order of the calls. It knows the outcomes that callers got, and nothing
-//! of Redis.
+//! What may happen to the job of a key, whatever the order of the calls. It knows the outcomes that callers got, and
+//! nothing of Redis.
 
 use std::collections::BTreeSet;
 

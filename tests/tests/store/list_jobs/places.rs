@@ -187,7 +187,8 @@ async fn dead_jobs_are_listed_while_a_purge_turns_their_list() {
     assert!(dead[3..].iter().all(|id| rest.contains(id)));
 }
 
-/// Chunks are listed by the index of expiry. One that ends while they are does not hide others, however Redis stores it.
+/// Chunks are listed by the index of expiry. One that ends while they are does not hide others, however Redis stores
+/// it.
 #[tokio::test]
 async fn jobs_that_are_done_are_listed_while_chunks_end() {
     const FIRST_NUMBER: u64 = 1_000_001;

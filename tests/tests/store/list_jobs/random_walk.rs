@@ -25,8 +25,8 @@ struct DisturbedQueue {
 }
 
 impl DisturbedQueue {
-    /// More jobs at the heads of the lists than are taken, so that those behind stay. The delayed ones and the leases end later
-    /// than the list, most of them in far slots, and have been set later or extended.
+    /// More jobs at the heads of the lists than are taken, so that those behind stay. The delayed ones and the leases
+    /// end later than the list, most of them in far slots, and have been set later or extended.
     async fn new(mut random: StdRng) -> Self {
         let f = fixture().await;
         let step_ms = [1000, 10 * 60_000][random.random_range(0..2)];
@@ -243,8 +243,8 @@ impl DisturbedQueue {
     }
 }
 
-/// Ready jobs are taken from the head and given back there, far slots are loaded and turned, jobs get second hints and other
-/// times, chunks end.
+/// Ready jobs are taken from the head and given back there, far slots are loaded and turned, jobs get second hints and
+/// other times, chunks end.
 #[tokio::test]
 async fn jobs_that_stay_are_listed_while_others_come_and_go() {
     let mut random = random("jobs_that_stay_are_listed_while_others_come_and_go");

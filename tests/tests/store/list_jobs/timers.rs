@@ -20,7 +20,8 @@ async fn a_timer_that_moves_to_a_lower_level_is_listed() {
     assert_eq!(ids(&rest.await.unwrap().jobs), [moved]);
 }
 
-/// A job that is due later than before has its hint there at once. One that is too early would go back, behind the list.
+/// A job that is due later than before has its hint there at once. One that is too early would go back, behind the
+/// list.
 #[tokio::test]
 async fn a_job_that_is_due_later_is_listed_when_its_first_time_has_come() {
     for before_ms in [6000, 3 * SLOT_MS] {
@@ -94,8 +95,8 @@ pub(super) async fn turn_far_slots(f: &StoreFixture, calls: usize) {
     }
 }
 
-/// The sweep moves hints from the head of a far slot to its tail, and drops stale ones: the place is found by the number of
-/// hints that it took.
+/// The sweep moves hints from the head of a far slot to its tail, and drops stale ones: the place is found by the
+/// number of hints that it took.
 #[tokio::test]
 async fn jobs_of_a_far_slot_are_listed_while_the_sweep_turns_it() {
     const JOBS: usize = 1200;

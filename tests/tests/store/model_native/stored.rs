@@ -224,8 +224,8 @@ fn once(hints: &[u64], numbers: &BTreeSet<u64>) -> Vec<u64> {
         .collect()
 }
 
-/// Checks the order of a list: jobs that stay keep theirs, new ones are behind them, and those that were released before
-/// them. A job with a stale hint may return to its former place.
+/// Checks the order of a list: jobs that stay keep theirs, new ones are behind them, and those that were released
+/// before them. A job with a stale hint may return to its former place.
 pub(super) fn check_order(
     before: (&[u64], &BTreeSet<u64>),
     after: (&[u64], &BTreeSet<u64>),

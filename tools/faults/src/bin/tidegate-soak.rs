@@ -15,10 +15,11 @@ use tidegate_faults::soak::{SoakOptions, SoakProgress, heading, line, run_soak};
 /// Runs a mixed load at half of the capacity against a deployment on this machine, and watches what grows.
 ///
 /// The deployment is one Redis, two APIs and two pumps. Clients use both wires: ready and delayed jobs, retries, keys,
-/// cancels, results, a queue with eight lanes, waiting consumers. One API and one pump restart in turns, all metrics are
-/// scraped, and Redis is audited. A line is printed once a minute. The exit status is 1 if a job was lost, delivered
-/// twice or early, if an audit found anything, if memory has changed by more than 2 % since the first ten minutes, if
-/// the lateness p99 of the last quarter is more than 1.2 times that of the first, or if open files have grown.
+/// cancels, results, a queue with eight lanes, waiting consumers. One API and one pump restart in turns, all metrics
+/// are scraped, and Redis is audited. A line is printed once a minute. The exit status is 1 if a job was lost,
+/// delivered twice or early, if an audit found anything, if memory has changed by more than 2 % since the first ten
+/// minutes, if the lateness p99 of the last quarter is more than 1.2 times that of the first, or if open files have
+/// grown.
 ///
 ///     cargo xtask soak --hours 1
 ///     cargo xtask soak --minutes 10                intervals are scaled down

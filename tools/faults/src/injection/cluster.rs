@@ -119,7 +119,7 @@ pub(super) async fn reshard(test_cluster: &TestCluster, fault: &PlannedFault) ->
         moves += 1;
     }
     // Moved keys are not covered by the durability of their publishes: without this wait the next failover could
-    // // lose them.
+    // lose them.
     group.wait_until_replicated().await;
     let how = if pause_ms == 0 { "" } else { " slowly" };
     // Calls wait while their keys move, some of them several times.

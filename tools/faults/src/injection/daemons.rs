@@ -97,7 +97,8 @@ pub(super) async fn restart(pod: &DaemonUnderTest) -> Option<Span> {
     idle_closed
 }
 
-/// Stops a daemon (SIGTERM). Its exit status must be 0. For an API, returns the time in which it closed idle connections.
+/// Stops a daemon (SIGTERM). Its exit status must be 0. For an API, returns the time in which it closed idle
+/// connections.
 pub(super) async fn stop(pod: &DaemonUnderTest) -> Option<Span> {
     let from = now() + API_LINGER;
     let status = pod.daemon.stop(STOP_LIMIT).await;

@@ -15,8 +15,8 @@ const UNDETECTED_MAX_MS: u32 = 300;
 const WRITES_PAUSED: Duration = Duration::from_secs(10);
 
 /// New connections lead to the standby, which becomes the master. The old master becomes its replica and keeps its
-/// connections. In a planned switch the old master takes no writes before, so nothing is lost. In the other one, the writes that
-/// the standby does not have are lost.
+/// connections. In a planned switch the old master takes no writes before, so nothing is lost. In the other one, the
+/// writes that the standby does not have are lost.
 pub(super) async fn switch(test_cluster: &TestCluster, fault: &PlannedFault) -> Vec<Episode> {
     let RedisServers::Alone(servers) = test_cluster.redis.servers() else {
         panic!("this fault is for a Redis without sentinels");

@@ -77,8 +77,8 @@ pub(super) async fn load_slowly(test_cluster: &TestCluster, fault: &PlannedFault
     vec![mark_possible_loss(&test_cluster.redis, episode)]
 }
 
-/// An API and a pump start while Redis answers LOADING, and wait for it. The doorbells of the API are lost, and other pumps
-/// take over from the pump.
+/// An API and a pump start while Redis answers LOADING, and wait for it. The doorbells of the API are lost, and other
+/// pumps take over from the pump.
 pub(super) async fn start_while_loading(
     test_cluster: &TestCluster,
     fault: &PlannedFault,
@@ -123,8 +123,9 @@ fn restart_slowly(redis: &mut RedisServer, fault: &PlannedFault) {
     redis.set_for_next_start(LOAD_DELAY, "0");
 }
 
-/// The value of `key-load-delay` with which Redis loads so many commands in about this time: the pause of each command in µs,
-/// or, below 0, the number of commands of which one has a pause. A pause takes [`PAUSE_US`] longer than it should.
+/// The value of `key-load-delay` with which Redis loads so many commands in about this time: the pause of each command
+/// in µs, or, below 0, the number of commands of which one has a pause. A pause takes [`PAUSE_US`] longer than it
+/// should.
 fn load_delay(length_us: u64, commands: u64) -> i64 {
     let each_us = length_us / commands;
     let delay = match each_us.checked_sub(PAUSE_US) {
@@ -295,7 +296,8 @@ pub(super) async fn fill_disk(test_cluster: &TestCluster, fault: &PlannedFault) 
 mod tests {
     use super::*;
 
-    /// Seed 41068: 60,000 commands with a pause of 80 µs each, which took 140, loaded for longer than a restart may take.
+    /// Seed 41068: 60,000 commands with a pause of 80 µs each, which took 140, loaded for longer than a restart may
+    /// take.
     #[test]
     fn a_slow_load_takes_as_long_as_the_fault_however_many_commands_there_are() {
         const LENGTH_US: u64 = 5_000_000;

@@ -113,8 +113,8 @@ impl JobEvent {
         }
     }
 
-    /// Whether it may have ended this attempt; `None` = one of the lmstfy wire, which shows neither the attempt nor a lease
-    /// for a native client: only an ack of that wire, or a cancel, can have ended it.
+    /// Whether it may have ended this attempt; `None` = one of the lmstfy wire, which shows neither the attempt nor a
+    /// lease for a native client: only an ack of that wire, or a cancel, can have ended it.
     pub(super) fn may_end_attempt(&self, of: Option<u32>) -> bool {
         match &self.kind {
             EventKind::Settled {
@@ -134,8 +134,8 @@ impl JobEvent {
         }
     }
 
-    /// The same, if the version of the attempt comes again afterwards: an ack or a cancel without an answer was not carried
-    /// out then.
+    /// The same, if the version of the attempt comes again afterwards: an ack or a cancel without an answer was not
+    /// carried out then.
     pub(super) fn may_give_back(&self, of: Option<u32>) -> bool {
         let is_open_end = matches!(
             self.kind,
@@ -184,8 +184,9 @@ impl JobHistory {
         }
     }
 
-    /// Returns the last time at which it certainly existed, as deliveries and peeks show. Observations while Redis could
-    /// lose writes do not count: they may come from a demoted master that does not have an ack which the new master has.
+    /// Returns the last time at which it certainly existed, as deliveries and peeks show. Observations while Redis
+    /// could lose writes do not count: they may come from a demoted master that does not have an ack which the new
+    /// master has.
     pub(super) fn last_observed(&self, windows: &Excuses<'_>) -> Option<UnixMicros> {
         let peeks = self.events.iter().filter(|it| it.kind == EventKind::Peeked);
         let delivered = self.deliveries.iter().map(|it| it.begin.from);

@@ -1,10 +1,10 @@
 //! Reservations that no answer shows. Each costs the job a try and holds it for a lease.
 //!
 //! A consume without a clear answer may have reserved jobs. And during a fault, Redis can execute a call whose reply is
-//! lost; the API then repeats the call for consumers that still wait, so no consume shows the first one. On a busy machine
-//! a job that goes back, because its consumer was answered before, can be late for its lease. In a run that proves
-//! nothing about lateness the machine was busy all the time, and each consume that was answered without a job may have
-//! been such a consumer.
+//! lost; the API then repeats the call for consumers that still wait, so no consume shows the first one. On a busy
+//! machine a job that goes back, because its consumer was answered before, can be late for its lease. In a run that
+//! proves nothing about lateness the machine was busy all the time, and each consume that was answered without a job
+//! may have been such a consumer.
 
 use std::collections::HashMap;
 

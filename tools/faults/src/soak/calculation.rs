@@ -1,5 +1,5 @@
-//! How fast the machine is: the CPU time of a calculation that is always the same. If lateness rises and this does too, the
-//! machine has become slower, as one that shares its processors with others does.
+//! How fast the machine is: the CPU time of a calculation that is always the same. If lateness rises and this does too,
+//! the machine has become slower, as one that shares its processors with others does.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -56,7 +56,8 @@ impl SoakPace {
         matches!(self.kind, PaceKind::Closed(_))
     }
 
-    /// Waits for the next publish. `pending` returns the number of jobs that have not ended. Returns `false` at the end.
+    /// Waits for the next publish. `pending` returns the number of jobs that have not ended. Returns `false` at the
+    /// end.
     pub(super) async fn next(&self, pending: impl Fn() -> usize) -> bool {
         match self.kind {
             PaceKind::Open(rate) => self.next_slot(rate).await,

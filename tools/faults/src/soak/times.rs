@@ -1,4 +1,5 @@
-//! The intervals of a soak. A soak of an hour or longer has the intervals that its page names; a shorter one scales them down.
+//! The intervals of a soak. A soak of an hour or longer has the intervals that its page names; a shorter one scales
+//! them down.
 
 use std::time::Duration;
 

@@ -11,8 +11,8 @@ const LATENESS_FACTOR: f64 = 1.2;
 /// How many more open files there may be at the end.
 const FILES_FACTOR: f64 = 1.1;
 const FILES_MORE: f64 = 8.0;
-/// How much the number of jobs in Redis may differ for two samples of its memory to be compared: this part of it, or three
-/// times its square root, which is how far the number of a steady random load goes.
+/// How much the number of jobs in Redis may differ for two samples of its memory to be compared: this part of it, or
+/// three times its square root, which is how far the number of a steady random load goes.
 const PENDING_PART: f64 = 0.02;
 const PENDING_ROOTS: f64 = 3.0;
 /// The least part of the samples of a period whose jobs are as many as after the first one.

@@ -22,8 +22,8 @@ pub(super) enum ProducerBehavior {
     Any,
     /// Jobs that do not expire, to queues of native clients.
     Crossing,
-    /// Many delayed jobs for one queue, whose bucket is large: an audit reads one of more than 16 chunks in parts, while
-    /// its jobs change.
+    /// Many delayed jobs for one queue, whose bucket is large: an audit reads one of more than 16 chunks in parts,
+    /// while its jobs change.
     Ballast,
 }
 

@@ -1,5 +1,6 @@
-//! `/ui/POOL/queues/NAMESPACE/QUEUE/act`: acts on all jobs that match a filter, counted first. Each request acts for about a
-//! second; its answer has the form that goes on. So it is interrupted by leaving the page, and repeated without doing anything twice.
+//! `/ui/POOL/queues/NAMESPACE/QUEUE/act`: acts on all jobs that match a filter, counted first. Each request acts for
+//! about a second; its answer has the form that goes on. So it is interrupted by leaving the page, and repeated without
+//! doing anything twice.
 
 use std::time::Duration;
 

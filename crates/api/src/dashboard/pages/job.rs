@@ -1,4 +1,5 @@
-//! `/ui/POOL/queues/NAMESPACE/QUEUE/jobs/JOB`: one job: why it is where it is, its attempts, its payload, and its actions.
+//! `/ui/POOL/queues/NAMESPACE/QUEUE/jobs/JOB`: one job: why it is where it is, its attempts, its payload, and its
+//! actions.
 
 use std::sync::Arc;
 

@@ -20,7 +20,8 @@ type NotedJob = (ShortHash, ShortHash);
 /// The difference between a list and a page that shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ListChanges {
-    /// Jobs that the page does not show. In a list that continues behind the page they are not counted: they have moved up.
+    /// Jobs that the page does not show. In a list that continues behind the page they are not counted: they have moved
+    /// up.
     pub(super) new: usize,
     /// Jobs with another state, attempt or due time.
     pub(super) changed: usize,

@@ -1,4 +1,5 @@
-//! `/ui/relays/NAMESPACE/RELAY`: one relay: its queue, the daemons that run it, its settings without secrets, and a pause.
+//! `/ui/relays/NAMESPACE/RELAY`: one relay: its queue, the daemons that run it, its settings without secrets, and a
+//! pause.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The routes of the native API: one row for each method of a path, with its scope, its handler, and its text. Dispatch,
-//! the header `Allow`, the check of scopes and the OpenAPI document come from these rows.
+//! The routes of the native API: one row for each method of a path, with its scope, its handler, and its text.
+//! Dispatch, the header `Allow`, the check of scopes and the OpenAPI document come from these rows.
 
 pub(super) mod handler;
 pub(super) mod headers;

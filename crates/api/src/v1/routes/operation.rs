@@ -1,5 +1,5 @@
-//! A row in the tables of operations: a method of a path, the scope that it needs, its handler, all that a client may send,
-//! and get from it.
+//! A row in the tables of operations: a method of a path, the scope that it needs, its handler, all that a client may
+//! send, and get from it.
 
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode;

@@ -12,8 +12,8 @@ use crate::access::{NamespaceShare, NamespaceShares};
 /// The checks of one consumer that need no permit. So consumers of a few queues never wait for others.
 const FREE_CHECKS: usize = 8;
 
-/// The most checks beyond [`FREE_CHECKS`] that the consumers of a namespace have in flight. The main thread handles this
-/// many, with all their tasks, in about a millisecond.
+/// The most checks beyond [`FREE_CHECKS`] that the consumers of a namespace have in flight. The main thread handles
+/// this many, with all their tasks, in about a millisecond.
 pub(super) const IN_FLIGHT_MAX: usize = 32;
 
 /// Counts the checks of one consumer. Its sources are of one namespace.
@@ -41,8 +41,8 @@ impl<'a> CheckCounter<'a> {
         }
     }
 
-    /// Waits until this number of checks may begin together: at most [`IN_FLIGHT_MAX`]. The permit must be held until they
-    /// have ended.
+    /// Waits until this number of checks may begin together: at most [`IN_FLIGHT_MAX`]. The permit must be held until
+    /// they have ended.
     pub(super) async fn permits(
         &mut self,
         source: &Source,

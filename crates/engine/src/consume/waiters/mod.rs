@@ -29,20 +29,21 @@
 //! that there may be more jobs.
 //!
 //! **Lanes.** The rounds of a wait queue check the lanes of its queue round-robin, one call at a time. While consumers
-//! wait, a lane that fills all claims has a turn of a few ms (`wait_queue/lane_turn.rs`). A wait queue for each lane would
-//! make calls with few claims. A seat has had its first round when all lanes were checked for it. A doorbell says in
-//! which lane it rang. If a call takes long, its server probably has a problem: the rounds continue without that lane.
+//! wait, a lane that fills all claims has a turn of a few ms (`wait_queue/lane_turn.rs`). A wait queue for each lane
+//! would make calls with few claims. A seat has had its first round when all lanes were checked for it. A doorbell says
+//! in which lane it rang. If a call takes long, its server probably has a problem: the rounds continue without that
+//! lane.
 //!
 //! **Several sources.** A seat enters the wait queues of its sources one after the other, and waits each time until a
 //! round has found no job there: this keeps the strict order of queues. Then it waits in all of them at once. If two
 //! sources deliver at the same moment, the jobs of the second go to another seat of that wait queue, or are released. A
 //! seat does not wait for a source whose last call failed, or whose servers have been slow for long: it stays in that
-//! wait queue and continues with the next source ([`slow`]). It does so for a few sources at a time; the others of the kind
-//! are put off until these were checked.
+//! wait queue and continues with the next source ([`slow`]). It does so for a few sources at a time; the others of the
+//! kind are put off until these were checked.
 //!
-//! **Many sources.** A check costs as much as a request. Beyond the first checks of each consumer, the consumers of a namespace
-//! have a bounded number of checks in flight ([`check_share`]), and a consumer enters and leaves a bounded number of wait queues
-//! in one step.
+//! **Many sources.** A check costs as much as a request. Beyond the first checks of each consumer, the consumers of a
+//! namespace have a bounded number of checks in flight ([`check_share`]), and a consumer enters and leaves a bounded
+//! number of wait queues in one step.
 //!
 //! **Undelivered jobs are released.** Every reserved job is owned by a value that releases it when dropped: the seat,
 //! then the [`Delivery`], then [`Delivered`] in the body of the response, until hyper has taken the bytes. When a
@@ -54,17 +55,17 @@
 //! **Paused queues.** A round for a queue whose policy pauses it finds nothing, without a call to Redis. Its consumers
 //! stay in the wait queue, which is rung when the pause ends.
 //!
-//! **Running jobs.** A round has the limit of its queue, or the share of its lane. Jobs that the limit holds back count as jobs of
-//! an empty lane: the process is registered, and the end of a lease sends a doorbell
+//! **Running jobs.** A round has the limit of its queue, or the share of its lane. Jobs that the limit holds back count
+//! as jobs of an empty lane: the process is registered, and the end of a lease sends a doorbell
 //! (`docs/decisions/0046-policies.md`).
 //!
-//! **A doorbell rings one process.** A round that leaves no job registers the process for the lane, and the next job rings one
-//! of the registered processes. A consumer that arrives meanwhile needs no round for the last of its sources. A process
-//! without consumers passes its doorbell on (`docs/decisions/0057-addressed-doorbells.md`).
+//! **A doorbell rings one process.** A round that leaves no job registers the process for the lane, and the next job
+//! rings one of the registered processes. A consumer that arrives meanwhile needs no round for the last of its sources.
+//! A process without consumers passes its doorbell on (`docs/decisions/0057-addressed-doorbells.md`).
 //!
-//! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives. In case the message was lost, [`poll`] asks
-//! each bucket once in `waiters.poll_interval` which of the queues that are waited for there have jobs, and rings those;
-//! [`new_subscription`] does so at once when a connection for messages was lost.
+//! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives. In case the message was lost, [`poll`]
+//! asks each bucket once in `waiters.poll_interval` which of the queues that are waited for there have jobs, and rings
+//! those; [`new_subscription`] does so at once when a connection for messages was lost.
 
 mod check_share;
 mod delivery;

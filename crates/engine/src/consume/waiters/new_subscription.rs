@@ -1,8 +1,8 @@
 //! Checks after a new subscription: the messages before it may be lost.
 //!
-//! All processes subscribe again at the same moment when Redis restarts or a connection is cut by it. So they do not call
-//! `reserve` for each queue that consumers wait for, but ask each bucket once, as [`super::poll`] does, and not all at the same
-//! time.
+//! All processes subscribe again at the same moment when Redis restarts or a connection is cut by it. So they do not
+//! call `reserve` for each queue that consumers wait for, but ask each bucket once, as [`super::poll`] does, and not
+//! all at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,8 +38,8 @@ impl Shared {
         self.tasks.spawn_on(checking, &self.runtime);
     }
 
-    /// The lanes in these buckets that consumers wait for, by bucket. A wait queue with a serve loop checks its lanes once
-    /// more; one without consumers no longer relies on its registrations.
+    /// The lanes in these buckets that consumers wait for, by bucket. A wait queue with a serve loop checks its lanes
+    /// once more; one without consumers no longer relies on its registrations.
     fn awaited_in(&self, pool: &Pool, buckets: &BTreeSet<u16>) -> BTreeMap<u16, Vec<PolledLane>> {
         let mut awaited: BTreeMap<u16, Vec<PolledLane>> = BTreeMap::new();
         let mut wait_queues = self.wait_queues.lock();

@@ -17,7 +17,8 @@ use super::source::Source;
 use super::wait_queue::WaitQueue;
 use crate::error::EngineError;
 
-/// The most sources whose checks a consumer begins at once without awaiting each of them. The others follow in further steps.
+/// The most sources whose checks a consumer begins at once without awaiting each of them. The others follow in further
+/// steps.
 const STEP_MAX: usize = 8;
 
 /// The wait queues that a consumer leaves at once. It leaves the others in a task, which yields to other tasks.
@@ -52,8 +53,8 @@ struct EnteredQueue {
 }
 
 impl<'a> ParkedWaiter<'a> {
-    /// Creates a consumer in no wait queue. It counts as waiting for the pool of `first`, its first source. `waits`: for
-    /// jobs that come later.
+    /// Creates a consumer in no wait queue. It counts as waiting for the pool of `first`, its first source. `waits`:
+    /// for jobs that come later.
     pub(super) fn new(
         shared: &'a Arc<Shared>,
         claim: Claim,
@@ -75,10 +76,10 @@ impl<'a> ParkedWaiter<'a> {
         }
     }
 
-    /// Checks the sources one after the other until jobs arrive, which keeps the strict order of queues. Checks are awaited
-    /// until `deadline`, if there is one; few begin after it. Sources whose last check failed, and those on slow
-    /// servers whose time is used up (see [`SlowServers`]), are not awaited; the seat stays in the wait queues of some of
-    /// them, and the others are put off until [`Self::check_put_off`] or [`Self::check_rest`].
+    /// Checks the sources one after the other until jobs arrive, which keeps the strict order of queues. Checks are
+    /// awaited until `deadline`, if there is one; few begin after it. Sources whose last check failed, and those on
+    /// slow servers whose time is used up (see [`SlowServers`]), are not awaited; the seat stays in the wait queues of
+    /// some of them, and the others are put off until [`Self::check_put_off`] or [`Self::check_rest`].
     pub(super) async fn check_in_order(
         &mut self,
         sources: &[Source],
@@ -151,9 +152,10 @@ impl<'a> ParkedWaiter<'a> {
         self.seat.try_take(&[]).unwrap_or(SeatOutcome::NothingYet)
     }
 
-    /// Awaits the checks that were not awaited in order, and then checks the sources that were put off, some at a time, until
-    /// jobs arrive or a check has failed. Returns also whether it has ended before all checks were answered: once a check
-    /// in order was answered, a server that answers none of the next checks for [`LOOK_IN_ORDER_MAX`](super::slow::LOOK_IN_ORDER_MAX) is not awaited.
+    /// Awaits the checks that were not awaited in order, and then checks the sources that were put off, some at a time,
+    /// until jobs arrive or a check has failed. Returns also whether it has ended before all checks were answered: once
+    /// a check in order was answered, a server that answers none of the next checks for
+    /// [`LOOK_IN_ORDER_MAX`](super::slow::LOOK_IN_ORDER_MAX) is not awaited.
     pub(super) async fn check_rest(&mut self) -> (SeatOutcome, bool) {
         let mut checks = CheckCounter::new(&self.shared.check_shares);
         let mut step = self.unawaited_step();

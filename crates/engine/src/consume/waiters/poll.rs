@@ -52,8 +52,8 @@ impl Shared {
         }
     }
 
-    /// The lanes in the buckets of this turn whose wait queues have consumers and no serve loop, and in all buckets those to
-    /// withdraw from.
+    /// The lanes in the buckets of this turn whose wait queues have consumers and no serve loop, and in all buckets
+    /// those to withdraw from.
     fn polled(&self, turn: u16) -> Polled {
         let mut polled = Polled::new();
         let left_since = Instant::now().checked_sub(self.poll_interval);
@@ -83,8 +83,8 @@ impl Shared {
         polled
     }
 
-    /// Asks a bucket which of these lanes may have jobs, and rings their wait queues. If the call fails it rings all: their
-    /// own calls then fail too, and are repeated until they succeed ([`super::retry`]).
+    /// Asks a bucket which of these lanes may have jobs, and rings their wait queues. If the call fails it rings all:
+    /// their own calls then fail too, and are repeated until they succeed ([`super::retry`]).
     pub(super) async fn poll(self: &Arc<Self>, store: &Store, bucket: u16, lanes: &[PolledLane]) {
         for lanes in lanes.chunks(POLL_QUEUES_MAX) {
             let queues = lanes.iter().map(|(source, ..)| &source.queue);

@@ -71,8 +71,8 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 enum SeatState {
-    /// The wait queues that were entered with the tickets `over`, which are sorted, have had their first round for the seat,
-    /// without a job. `failed`: a call of one of these rounds failed.
+    /// The wait queues that were entered with the tickets `over`, which are sorted, have had their first round for the
+    /// seat, without a job. `failed`: a call of one of these rounds failed.
     Waiting {
         over: Vec<u64>,
         failed: bool,
@@ -106,8 +106,8 @@ impl Seat {
         matches!(*self.state.lock(), SeatState::Waiting { failed: true, .. })
     }
 
-    /// Delivers jobs to the seat. The caller must notify it afterwards, without the lock of the wait queues: a consumer on
-    /// another thread is woken by a system call.
+    /// Delivers jobs to the seat. The caller must notify it afterwards, without the lock of the wait queues: a consumer
+    /// on another thread is woken by a system call.
     ///
     /// # Errors
     /// Returns the jobs if the seat does not wait any more.

@@ -179,7 +179,8 @@ impl Shared {
         self.tasks.spawn_on(leaving, &self.runtime);
     }
 
-    /// Passes the doorbells of lanes on to other processes, since no consumer of this one waits for the source any more.
+    /// Passes the doorbells of lanes on to other processes, since no consumer of this one waits for the source any
+    /// more.
     pub(super) fn pass_on(self: &Arc<Self>, source: &Source, lanes: &[u16]) {
         let Some(state) = self.pools.get(&source.pool) else {
             return;
@@ -246,10 +247,10 @@ impl Shared {
         join_all(calls).await;
     }
 
-    /// Releases undelivered jobs of one lane in one call, last reserved first, so that the oldest becomes the next one of
-    /// its queue again. In separate calls they could change places: of jobs that Redis refuses as unknown, until the
-    /// script is loaded, some are sent again after others were executed. The next round of their `lane`, which would take the jobs
-    /// behind them, begins after the first call, also if that fails.
+    /// Releases undelivered jobs of one lane in one call, last reserved first, so that the oldest becomes the next one
+    /// of its queue again. In separate calls they could change places: of jobs that Redis refuses as unknown, until the
+    /// script is loaded, some are sent again after others were executed. The next round of their `lane`, which would
+    /// take the jobs behind them, begins after the first call, also if that fails.
     pub(super) fn release(
         self: &Arc<Self>,
         source: Source,

@@ -13,13 +13,13 @@ use super::source::Source;
 /// A server that answers the check of a lane within this time is not slow.
 const PROMPT: Duration = Duration::from_millis(20);
 
-/// The longest time for which a consumer waits for all its checks of slow sources together, without the time by which its
-/// timers are late. Once it has jobs, it waits as long again, by the clock, for the checks that fill up its claim.
+/// The longest time for which a consumer waits for all its checks of slow sources together, without the time by which
+/// its timers are late. Once it has jobs, it waits as long again, by the clock, for the checks that fill up its claim.
 pub(super) const LOOK_IN_ORDER_MAX: Duration = Duration::from_millis(250);
 
-/// The first part of that time, after which a consumer looks whether its runtime is late. While it is not, parts are doubled
-/// up to [`SLICE_MAX`]. A late runtime wakes a consumer once in each turn, in which it runs all ready tasks; a call to
-/// Redis needs some ten turns.
+/// The first part of that time, after which a consumer looks whether its runtime is late. While it is not, parts are
+/// doubled up to [`SLICE_MAX`]. A late runtime wakes a consumer once in each turn, in which it runs all ready tasks; a
+/// call to Redis needs some ten turns.
 const SLICE: Duration = Duration::from_millis(5);
 const SLICE_MAX: Duration = Duration::from_millis(20);
 

@@ -31,11 +31,10 @@ impl Waiters {
 
     /// Consumes jobs from the first source that has some. If none has, waits for `patience`, never less unless the wait
     /// queues are closed, and returns `None` if no job arrives. Each source is checked at least once after the call
-    /// began, unless the call waits and it is known that a doorbell announces the jobs of the source. A failed check ends
-    /// no wait and is repeated. A check that takes longer than `patience` is not awaited if checks of other lanes or
-    /// sources were answered, and sources whose checks have not begun within `patience` are left out. If the first source fills only a part of the claim, the sources behind it are checked for
-    /// the rest, without waiting for jobs.
-    ///
+    /// began, unless the call waits and it is known that a doorbell announces the jobs of the source. A failed check
+    /// ends no wait and is repeated. A check that takes longer than `patience` is not awaited if checks of other lanes
+    /// or sources were answered, and sources whose checks have not begun within `patience` are left out. If the first
+    /// source fills only a part of the claim, the sources behind it are checked for the rest, without waiting for jobs.
     ///
     /// Dropping the future leaves all wait queues at once and releases jobs that were reserved for it.
     ///
@@ -164,9 +163,9 @@ impl Waiters {
             .collect()
     }
 
-    /// Waits until all serve loops have ended and all undelivered jobs are released, and withdraws the registrations of the
-    /// process. Must be called after [`Self::close`], when all requests have ended, and while [`Self::wake`] runs: a
-    /// doorbell that comes before the withdrawal is passed on.
+    /// Waits until all serve loops have ended and all undelivered jobs are released, and withdraws the registrations of
+    /// the process. Must be called after [`Self::close`], when all requests have ended, and while [`Self::wake`] runs:
+    /// a doorbell that comes before the withdrawal is passed on.
     pub async fn wait_idle(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;

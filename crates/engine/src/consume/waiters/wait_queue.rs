@@ -45,7 +45,8 @@ pub(super) struct Round {
     events: u64,
     /// Whether it follows a doorbell.
     is_rung: bool,
-    /// Whether some seats wait for jobs that come later. Seats that are not in the round count: it checks the lane for them.
+    /// Whether some seats wait for jobs that come later. Seats that are not in the round count: it checks the lane for
+    /// them.
     pub(super) waits: bool,
 }
 
@@ -72,12 +73,12 @@ impl Default for WaitQueue {
 }
 
 impl WaitQueue {
-    /// Adds a seat at the end. Returns whether the caller must start a serve loop. A seat that waits needs no round while
-    /// the process is registered for all lanes and nothing has happened: they are empty, or their jobs have rung another
-    /// process, which takes them or passes the doorbell on.
+    /// Adds a seat at the end. Returns whether the caller must start a serve loop. A seat that waits needs no round
+    /// while the process is registered for all lanes and nothing has happened: they are empty, or their jobs have rung
+    /// another process, which takes them or passes the doorbell on.
     ///
-    /// `must_check`: the seat needs a round nevertheless. Jobs that are on their way to another process count for the order of
-    /// queues.
+    /// `must_check`: the seat needs a round nevertheless. Jobs that are on their way to another process count for the
+    /// order of queues.
     pub(super) fn enter(&mut self, ticket: u64, seat: Arc<Seat>, must_check: bool) -> bool {
         let is_checked = !must_check && self.is_known_to_be_empty();
         self.seats.insert(ticket, seat);
@@ -108,15 +109,16 @@ impl WaitQueue {
         self.start()
     }
 
-    /// Requests a check of this lane from the serve loop, or from the next one if there is none: its doorbell may be lost.
+    /// Requests a check of this lane from the serve loop, or from the next one if there is none: its doorbell may be
+    /// lost.
     pub(super) fn request_check(&mut self, lane: u16) {
         if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
             lane.ring();
         }
     }
 
-    /// The lanes to poll, and the number of their events so far: those whose last call did not fail. [`Self::retry`] is for
-    /// the others.
+    /// The lanes to poll, and the number of their events so far: those whose last call did not fail. [`Self::retry`] is
+    /// for the others.
     pub(super) fn polled_lanes(&self) -> impl Iterator<Item = (u16, u64)> {
         let lanes = (0..).zip(&self.lanes);
         let polled = lanes.filter(|(_, lane)| !lane.has_failed);
@@ -145,8 +147,8 @@ impl WaitQueue {
         self.seats.len()
     }
 
-    /// Whether there are no seats, no serve loop, no round in flight, no registration and no doorbell to be passed on, so that
-    /// the wait queue can be dropped.
+    /// Whether there are no seats, no serve loop, no round in flight, no registration and no doorbell to be passed on,
+    /// so that the wait queue can be dropped.
     pub(super) fn is_idle(&self) -> bool {
         let is_used = |lane: &LaneState| lane.busy || lane.is_registered || lane.is_rung;
         self.seats.is_empty() && !self.serving && !self.lanes.iter().any(is_used)
@@ -231,8 +233,8 @@ impl WaitQueue {
     }
 
     /// Delivers the result of a round to its seats; `jobs` are in the order of the claims. Jobs of seats that were left
-    /// meanwhile go to other seats that were waiting when the round began. The lane gets no further round until the jobs
-    /// that no seat took are released: [`Self::free`].
+    /// meanwhile go to other seats that were waiting when the round began. The lane gets no further round until the
+    /// jobs that no seat took are released: [`Self::free`].
     pub(super) fn deliver(
         &mut self,
         source: &Source,
@@ -294,8 +296,8 @@ impl WaitQueue {
         }
     }
 
-    /// Delivers jobs to other seats with tickets below `below` and the same lease length, which are added to `served`. Returns
-    /// the jobs that no seat took.
+    /// Delivers jobs to other seats with tickets below `below` and the same lease length, which are added to `served`.
+    /// Returns the jobs that no seat took.
     ///
     /// A consumer of several queues leaves the wait queue of a slow server when another queue has a job. If the jobs of
     /// the slow server were always released then, its queue would rarely be consumed. Seats with higher tickets get

@@ -1,5 +1,5 @@
-//! Rings wait queues: on doorbells, when the lane table changes, when a pause ends or more jobs may run. [`super::poll`] rings
-//! them in case a message was lost.
+//! Rings wait queues: on doorbells, when the lane table changes, when a pause ends or more jobs may run.
+//! [`super::poll`] rings them in case a message was lost.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ impl Shared {
         }
     }
 
-    /// Requests a check of the lane of a source in a bucket, or passes the doorbell on if no consumer waits for the source.
+    /// Requests a check of the lane of a source in a bucket, or passes the doorbell on if no consumer waits for the
+    /// source.
     fn doorbell(self: &Arc<Self>, source: Source, bucket: u16, lane: Option<u16>) {
         let rung = {
             let mut wait_queues = self.wait_queues.lock();
@@ -72,8 +73,8 @@ impl Shared {
         tokio::join!(ringing, lanes.follow(), publisher.probe());
     }
 
-    /// Keeps the policies current, and rings the wait queues of queues that are no longer paused or may have more running
-    /// jobs. Never returns.
+    /// Keeps the policies current, and rings the wait queues of queues that are no longer paused or may have more
+    /// running jobs. Never returns.
     async fn follow_policies(self: &Arc<Self>, pool: &Pool) {
         let policies = &pool.policies;
         let ringing = async {

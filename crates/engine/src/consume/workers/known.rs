@@ -173,8 +173,8 @@ impl Registry {
         }
     }
 
-    /// Leases that may have ended elsewhere, or were extended there, by pool: those whose end has passed, and all of workers
-    /// that have more than are stored. At most as many as one round compares, the longest unchecked first.
+    /// Leases that may have ended elsewhere, or were extended there, by pool: those whose end has passed, and all of
+    /// workers that have more than are stored. At most as many as one round compares, the longest unchecked first.
     pub(super) fn unchecked(&self) -> HashMap<Arc<str>, Vec<LeasedJob>> {
         let now = Instant::now();
         let mut leases = Vec::new();

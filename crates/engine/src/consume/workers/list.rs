@@ -62,9 +62,10 @@ pub struct JobHolder {
 }
 
 impl Pool {
-    /// A page of the workers of a namespace that have given their name within the last minute or hold jobs, behind the name
-    /// `after`. It ends after `limit` workers, or when they have 1,000 jobs or about 1 MiB, and may have fewer. Each process knows up to
-    /// 1,000 workers of a namespace, and lists up to 100 jobs of each: the jobs that it holds for the longest time.
+    /// A page of the workers of a namespace that have given their name within the last minute or hold jobs, behind the
+    /// name `after`. It ends after `limit` workers, or when they have 1,000 jobs or about 1 MiB, and may have fewer.
+    /// Each process knows up to 1,000 workers of a namespace, and lists up to 100 jobs of each: the jobs that it holds
+    /// for the longest time.
     ///
     /// # Errors
     /// Redis gave no answer.
@@ -108,8 +109,8 @@ impl Pool {
         Ok(WorkerPage { workers, next })
     }
 
-    /// The worker with a name that has this delivery of a job; `None` if none is known. It reads the entries of all workers of the
-    /// namespace.
+    /// The worker with a name that has this delivery of a job; `None` if none is known. It reads the entries of all
+    /// workers of the namespace.
     ///
     /// # Errors
     /// Redis gave no answer.

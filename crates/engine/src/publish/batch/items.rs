@@ -11,7 +11,8 @@ pub(crate) struct PublishItem<J> {
     pub(crate) room: BacklogPermit,
 }
 
-/// Publishing: each item is up to 64 jobs for a queue. If the queue has no room for all items of a call, some are stored.
+/// Publishing: each item is up to 64 jobs for a queue. If the queue has no room for all items of a call, some are
+/// stored.
 #[derive(Debug)]
 pub(crate) struct BatchedPublish;
 
@@ -32,8 +33,8 @@ pub(crate) struct SinglePublishItem {
     pub(crate) lane: u16,
 }
 
-/// Publishing jobs with keys, which are all in the first lane of their queue: each item is up to 64 jobs, which need not
-/// be stored as a whole.
+/// Publishing jobs with keys, which are all in the first lane of their queue: each item is up to 64 jobs, which need
+/// not be stored as a whole.
 #[derive(Debug)]
 pub(crate) struct BatchedKeyedPublish;
 

@@ -2,8 +2,8 @@
 
 use tidegate_core::share_of;
 
-/// The number of jobs of a lane that may be leased, if `max_running` may in its queue, whose first `open` lanes take new jobs.
-/// At least one, also in the lanes behind these: jobs of a lane without any would never be delivered.
+/// The number of jobs of a lane that may be leased, if `max_running` may in its queue, whose first `open` lanes take
+/// new jobs. At least one, also in the lanes behind these: jobs of a lane without any would never be delivered.
 pub(crate) fn running_share_of(lane: u16, open: u16, max_running: u64) -> u64 {
     match lane < open {
         true => share_of(lane, open, max_running).max(1),

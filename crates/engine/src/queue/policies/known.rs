@@ -126,8 +126,8 @@ impl KnownPolicies {
         }
     }
 
-    /// Takes the queues whose pause has ended, or whose limit of running jobs is higher than before. Returns also the time
-    /// until the next pause ends, if one does.
+    /// Takes the queues whose pause has ended, or whose limit of running jobs is higher than before. Returns also the
+    /// time until the next pause ends, if one does.
     pub(super) fn take_unblocked(&mut self) -> (BTreeSet<QueueKey>, Option<Duration>) {
         let now_ms = self.now_ms();
         while let Some((end_ms, queue)) = self.pause_ends.pop_first() {

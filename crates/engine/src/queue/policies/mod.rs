@@ -100,7 +100,8 @@ impl PolicyTable {
         self.known.read().policy(queue)?.max_running
     }
 
-    /// Up to `limit` queues of these namespaces with a stored policy, in their order, from the first one behind `after`.
+    /// Up to `limit` queues of these namespaces with a stored policy, in their order, from the first one behind
+    /// `after`.
     pub fn list(
         &self,
         namespaces: &NamespaceGrant,

@@ -10,7 +10,8 @@ use tidegate::api::relay::KafkaConfig;
 use super::super::{ATTRIBUTE_HEADER, ID_HEADER, TRACE_PARENT_HEADER};
 use crate::job::RelayJob;
 
-/// The bytes of one batch: a topic takes 1,048,588 (`max.message.bytes`) unless it is set otherwise. A larger job is alone.
+/// The bytes of one batch: a topic takes 1,048,588 (`max.message.bytes`) unless it is set otherwise. A larger job is
+/// alone.
 const BATCH_BYTES_MAX: usize = 900_000;
 /// Lengths, times and the id of a message, and the length of each header.
 const MESSAGE_OVERHEAD: usize = 80;

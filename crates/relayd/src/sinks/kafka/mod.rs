@@ -1,7 +1,7 @@
 //! A topic of Kafka.
 //!
-//! `settings` has the way to the brokers, `partitioner` chooses partitions, `session` has the connections, `message` makes
-//! messages of jobs. The client library repeats nothing: the circuit breaker does.
+//! `settings` has the way to the brokers, `partitioner` chooses partitions, `session` has the connections, `message`
+//! makes messages of jobs. The client library repeats nothing: the circuit breaker does.
 
 mod message;
 mod partitioner;

@@ -139,11 +139,11 @@ impl RabbitMqSink {
         self.deliver_apart(jobs, left, outcomes).await;
     }
 
-    /// Delivers jobs after the broker has closed their channel, probably since one of the messages on it is too large. It
-    /// does not say which.
+    /// Delivers jobs after the broker has closed their channel, probably since one of the messages on it is too large.
+    /// It does not say which.
     ///
-    /// They get a channel of their own, the largest first. If the broker closes this one, too, the largest is the cause,
-    /// and the broker has not seen the others.
+    /// They get a channel of their own, the largest first. If the broker closes this one, too, the largest is the
+    /// cause, and the broker has not seen the others.
     async fn deliver_apart(
         &self,
         jobs: &[RelayJob],

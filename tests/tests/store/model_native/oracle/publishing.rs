@@ -100,8 +100,8 @@ impl NativeModel {
         planned
     }
 
-    /// Another job gets the key of this one, which is done or expired. If it is done and a client may still fetch its result
-    /// it stays.
+    /// Another job gets the key of this one, which is done or expired. If it is done and a client may still fetch its
+    /// result it stays.
     fn make_way(&mut self, id: JobId) {
         let now_ms = self.now_ms;
         let job = self.jobs.get_mut(&id).expect("a job with the key");

@@ -1,4 +1,5 @@
-//! The tries of a job of the lmstfy wire: each delivery costs one, and nothing else does. A respawn gives a dead job one.
+//! The tries of a job of the lmstfy wire: each delivery costs one, and nothing else does. A respawn gives a dead job
+//! one.
 
 use super::context::RuleContext;
 use crate::history::{Span, UnixMicros};

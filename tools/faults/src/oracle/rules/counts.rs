@@ -1,5 +1,5 @@
-//! The failures and losses that answers show. A failure is counted only when a worker reports it. A lost worker costs no
-//! attempt, but after too many of them the job is dead.
+//! The failures and losses that answers show. A failure is counted only when a worker reports it. A lost worker costs
+//! no attempt, but after too many of them the job is dead.
 
 use tidegate_core::JobState;
 

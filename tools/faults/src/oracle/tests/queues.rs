@@ -100,8 +100,9 @@ fn a_respawned_job_has_one_more_try_and_is_delivered_immediately() {
         .expect(&[]);
 }
 
-/// A master that is about to be replaced respawns a job, and its delivery and ack are lost with it. The new master, on which
-/// the job is still dead, respawns it too, before the lease of the lost delivery would have ended. Found by the fault run 45112.
+/// A master that is about to be replaced respawns a job, and its delivery and ack are lost with it. The new master, on
+/// which the job is still dead, respawns it too, before the lease of the lost delivery would have ended. Found by the
+/// fault run 45112.
 #[test]
 fn a_job_may_be_respawned_again_if_its_delivery_was_lost() {
     let failover = span(4 * S, 7 * S);

@@ -56,8 +56,8 @@ fn a_client_without_a_proxy_gets_an_answer_or_no_connection_while_an_api_stops()
     stopped(false, unknown("reset")).expect(&[]);
 }
 
-/// Seed 1: the answer of a long poll was read half a second after its API had sent it and begun to stop. The next request
-/// on that connection met its end.
+/// Seed 1: the answer of a long poll was read half a second after its API had sent it and begun to stop. The next
+/// request on that connection met its end.
 #[test]
 fn a_request_may_be_unanswered_once_an_api_that_stops_closes_idle_connections() {
     let sent = |after_the_first_close: i64, outcome| {

@@ -62,7 +62,8 @@ impl LaneState {
         self.claim_max = (self.claim_max * 2).min(REACH_MAX);
     }
 
-    /// A round has emptied the lane, so seats with tickets below `below` that were not in it would not have got a job either.
+    /// A round has emptied the lane, so seats with tickets below `below` that were not in it would not have got a job
+    /// either.
     pub(super) fn record_emptied(&mut self, below: u64) {
         self.checked_below = self.checked_below.max(below);
         self.claim_max = REACH_MIN;

@@ -1,8 +1,8 @@
 //! Doorbells and registrations of a wait queue.
 //!
-//! A lane for which the process is registered is empty, or its jobs have rung another process, which takes them or passes the
-//! doorbell on. So consumers that arrive meanwhile need no round of their own. A doorbell ends the registration; the next
-//! round that finds the lane empty renews it.
+//! A lane for which the process is registered is empty, or its jobs have rung another process, which takes them or
+//! passes the doorbell on. So consumers that arrive meanwhile need no round of their own. A doorbell ends the
+//! registration; the next round that finds the lane empty renews it.
 
 use super::WaitQueue;
 use super::lane_state::LaneState;
@@ -46,7 +46,8 @@ impl WaitQueue {
         }
     }
 
-    /// The lanes for which the process is registered without a consumer; they are not any more. The caller must withdraw.
+    /// The lanes for which the process is registered without a consumer; they are not any more. The caller must
+    /// withdraw.
     pub(in crate::consume::waiters) fn take_registrations(&mut self) -> Vec<u16> {
         let lanes = (0..).zip(&mut self.lanes);
         let registered = lanes.filter(|(_, lane)| lane.is_registered);

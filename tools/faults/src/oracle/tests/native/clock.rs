@@ -12,8 +12,8 @@ fn history_with_wrong_clock() -> NativeHistoryBuilder {
     history
 }
 
-/// A version that was published while the clock was ahead. A consumer of the lmstfy wire gets it at 7 s, with a creation
-/// time in the future, so that its lease seems to begin at 18 s.
+/// A version that was published while the clock was ahead. A consumer of the lmstfy wire gets it at 7 s, with a
+/// creation time in the future, so that its lease seems to begin at 18 s.
 fn published_ahead(history: NativeHistoryBuilder, version: &VersionSpec) -> NativeHistoryBuilder {
     let result = VersionResult::Job {
         id: history.id.to_owned(),

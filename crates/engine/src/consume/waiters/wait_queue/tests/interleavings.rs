@@ -1,5 +1,5 @@
-//! Random orders of everything that happens to the wait queues of three processes, beside a model of Redis: whatever the
-//! order, once nothing is on its way no job is ready while a consumer waits, unless as many are leased as may be.
+//! Random orders of everything that happens to the wait queues of three processes, beside a model of Redis: whatever
+//! the order, once nothing is on its way no job is ready while a consumer waits, unless as many are leased as may be.
 
 use std::collections::VecDeque;
 
