@@ -34,6 +34,7 @@ impl Default for RetryPolicy {
 
 /// A complete retry policy. Either `delays_ms` lists the delays, or `first_ms`, `factor` and `max_ms` say how they
 /// grow.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct RetryFields {
@@ -41,18 +42,14 @@ struct RetryFields {
     #[cfg_attr(feature = "openapi", schema(value_type = crate::v1::values::MaxAttempts))]
     max_attempts: u16,
     /// The delays before each retry, 1 to 16; the last one repeats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::openapi::answer::AnswerDuration>>))]
     delays_ms: Option<Vec<u64>>,
     /// The delay before the first retry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerDuration>))]
     first_ms: Option<u64>,
     /// The factor from each delay to the next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     factor: Option<f64>,
     /// The longest delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerDuration>))]
     max_ms: Option<u64>,
     /// The random part of each delay, from 0 to 1.

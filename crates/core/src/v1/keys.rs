@@ -23,6 +23,7 @@ impl fmt::Debug for KeySecret {
 }
 
 /// The API key to create. It cannot allow more than the key of the request; an operator may create any.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -34,17 +35,13 @@ pub struct CreateKeyBody {
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     pub description: String,
     /// Its namespaces. By default the namespace of the path; `*` in the path stands for all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<NamespaceGrant>,
     /// Its pool. By default the pool of the key of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolText>,
     /// When it expires. By default never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// A secret that an operator has chosen, on the admin port, so that a deployment that is set up again has the keys of its
     /// clients: `tg_`, 12 characters of `0-9A-Z`, `_`, 26 characters of `0-9A-Z`. By default a random one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, pattern = "^tg_[0-9A-Z]{12}_[0-9A-Z]{26}$"))]
     pub secret: Option<KeySecret>,
 }

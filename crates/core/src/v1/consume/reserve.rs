@@ -17,6 +17,7 @@ use crate::v1::values::{
 use crate::{JobId, QueueName};
 
 /// Asks for ready jobs, and waits for them.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -25,7 +26,6 @@ pub struct ReserveBody {
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 16))]
     pub queues: Vec<QueueChoice>,
     /// In which order the queues are looked into: `weighted` if a queue has a weight, else `strict`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<QueueOrder>,
     /// How many jobs are returned at most.
     #[serde(default)]
@@ -34,13 +34,11 @@ pub struct ReserveBody {
     #[serde(default)]
     pub wait: DurationMs,
     /// How long the jobs are held. By default as the job says, else as in the policy of its queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationMs>,
     /// How payloads are returned; `raw` needs `max_jobs` 1.
     #[serde(default)]
     pub format: PayloadFormat,
     /// A name of the worker, with which it is listed together with the jobs that it holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerNameText>,
 }
 
@@ -186,6 +184,7 @@ pub struct ReserveAnswer {
 }
 
 /// A job that is leased to the worker.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LeasedJobView {
@@ -213,27 +212,20 @@ pub struct LeasedJobView {
     #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// Its key, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// Its attributes.
     #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
     pub attributes: JobAttributes,
     /// The span of this delivery, as in the header `traceparent`, if the delivery is traced: the parent of the spans of
     /// the worker.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
     /// The content type of the payload.
     pub content_type: ContentType,
     /// The payload, if the content type is JSON.
-    #[serde(
-        default,
-        deserialize_with = "even_null",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "even_null")]
     #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
     pub payload: Option<JsonText>,
     /// Any other payload, as base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<Base64Bytes>,
 }
 

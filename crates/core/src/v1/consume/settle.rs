@@ -37,6 +37,7 @@ pub struct AckItem {
     pub content_type: Option<ContentType>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -44,18 +45,12 @@ struct AckedLease {
     /// The lease of the job.
     lease: LeaseText,
     /// The result of the job, if it is JSON. Excludes `result_base64`.
-    #[serde(
-        default,
-        deserialize_with = "even_null",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "even_null")]
     #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
     result: Option<JsonText>,
     /// The result as base64. Excludes `result`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     result_base64: Option<Base64Bytes>,
     /// By default `application/json` for `result`, else `application/octet-stream`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     content_type: Option<ContentType>,
 }
 

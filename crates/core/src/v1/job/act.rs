@@ -45,6 +45,7 @@ impl ActName {
 
 /// A verb for all jobs of a queue that match a filter. A call acts on one page: repeat it with the cursor of its
 /// answer.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -60,24 +61,17 @@ pub struct ActBody {
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub dry_run: bool,
     /// Where the action continues: `next` of the answer before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<CursorText>,
     /// On how many jobs this call acts at most.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub limit: PageSize,
     /// With `respawn`: how many jobs become due each second. By default all are ready at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_second: Option<JobsPerSecond>,
     /// With `cancel`: the rule for jobs that workers hold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<IfRunning>,
     /// With `change`: the fields to change.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_object"
-    )]
+    #[serde(default, deserialize_with = "optional_object")]
     pub change: Option<JobChange>,
 }
 

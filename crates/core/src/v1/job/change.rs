@@ -12,15 +12,14 @@ use crate::v1::values::{DurationMs, JobKey, Timestamp};
 use crate::{JobId, JobState};
 
 /// The fields to change in a job that waits: at least one. The others stay as they are.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JobChange {
     /// When the job is due, from now on. Excludes `run_at`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<DurationMs>,
     /// When the job is due. The past means now. Excludes `delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Timestamp>,
     /// The job is dropped if no worker has started it so long after it was due; `null` for never.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]

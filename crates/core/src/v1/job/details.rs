@@ -41,6 +41,7 @@ pub enum DeadReason {
 }
 
 /// All about a job except its payload. Fields that do not apply to its state are absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobDetails {
@@ -49,7 +50,6 @@ pub struct JobDetails {
     /// Its queue.
     pub queue: QueueName,
     /// Its key, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// Its state.
     pub state: JobState,
@@ -57,15 +57,12 @@ pub struct JobDetails {
     #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// When it is or was due. Absent while a worker holds it, and once it is done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// When its lease expires.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub lease_until: Option<Timestamp>,
     /// When it was acknowledged, if it is done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub done_at: Option<Timestamp>,
     /// The number of the last attempt; 0 if there was none.
@@ -81,15 +78,12 @@ pub struct JobDetails {
     pub attributes: JobAttributes,
     /// The content type of its payload. Absent once it is done: its payload is not kept then. Its result has a separate
     /// content type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,
     /// The number of bytes of its payload; 0 once it is done.
     pub payload_bytes: u64,
     /// The number of bytes of its result, if it is done and has one. `GET …/result` returns it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<u64>,
     /// Why it is dead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<DeadReason>,
     /// The last attempts that did not succeed, oldest first, at most 10. Absent without the scope `read`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

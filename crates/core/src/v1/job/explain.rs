@@ -78,6 +78,7 @@ pub enum FactCode {
 }
 
 /// One thing that is known of a job.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobFact {
@@ -86,14 +87,11 @@ pub struct JobFact {
     /// A sentence.
     pub text: String,
     /// The time in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub at: Option<Timestamp>,
     /// The worker in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerNameText>,
     /// The number in it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 

@@ -10,28 +10,23 @@ use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{AttributeText, FilterText, JobKey, Timestamp};
 
 /// A filter for jobs. It selects the jobs that match all its fields; without a field it selects all jobs.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct JobFilter {
     /// Their state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<JobState>,
     /// Not before this instant is a delayed or ready job due, does a lease end, or has a job died.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_from: Option<Timestamp>,
     /// The same before this instant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_before: Option<Timestamp>,
     /// How their keys begin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_prefix: Option<JobKey>,
     /// An attribute that they have, as `NAME=VALUE`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribute: Option<AttributeText>,
     /// A part of their last error, with the same upper and lower case.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_contains: Option<FilterText>,
     /// Their last error, exactly. It is no part of requests: the dashboard groups dead jobs by it.
     #[serde(skip)]

@@ -10,16 +10,15 @@ use crate::v1::values::{DurationMs, JobKey};
 use crate::{JobId, JobState};
 
 /// Which job, and how long to wait for its end.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct ResultQuery {
     /// The key of the job, if the path has `-` for it. For keys that contain `/`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// How long the answer waits for the end of the job. By default it does not wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<DurationMs>,
 }
 

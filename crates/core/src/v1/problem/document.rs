@@ -6,6 +6,7 @@ use super::code::{Applied, ProblemCode};
 use super::invalid::InvalidRequest;
 
 /// A problem document of RFC 9457.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
@@ -23,13 +24,10 @@ pub struct Problem {
     /// The id of the request, as in the header `X-Request-ID` and the logs.
     pub instance: String,
     /// The parameter, header or field that is invalid, such as `jobs[3].delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// The id of the job that the problem is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// Whether the change was made. Absent for requests that change nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<Applied>,
 }
 

@@ -34,6 +34,7 @@ impl PublishResult {
 }
 
 /// The job that a publish created or found.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PublishedJob {
@@ -42,14 +43,12 @@ pub struct PublishedJob {
     /// Its queue.
     pub queue: QueueName,
     /// Its key, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// The result of the publish.
     pub outcome: PublishResult,
     /// The state of the job.
     pub state: JobState,
     /// When it is due next. Absent if it is done, or a worker holds it and it will not run again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// The copies of it that exist.

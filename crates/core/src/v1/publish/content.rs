@@ -9,18 +9,16 @@ use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::values::{Base64Bytes, ContentType, JobAttributes, JobPayload, JsonText};
 
 /// The payload and attributes of a job of a batch or schedule.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobContent {
     /// The payload, if it is JSON. Excludes `payload_base64`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = JsonText, required = false))]
     pub payload: Option<JsonText>,
     /// The payload as base64. Excludes `payload`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<Base64Bytes>,
     /// By default `application/json` for `payload`, else `application/octet-stream`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,
     /// Names and values that travel with the job.
     #[serde(skip_serializing_if = "JobAttributes::is_empty")]

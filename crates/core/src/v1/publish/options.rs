@@ -23,58 +23,42 @@ pub enum DueTime {
 
 /// The options of a publish: parameters of the query, or headers `Tidegate-…`; `retry` is JSON there. A batch has them
 /// in each item.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema, utoipa::IntoParams))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", into_params(parameter_in = Query))]
 pub struct JobOptions {
     /// How long the job is delayed. Excludes `run_at`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<DurationMs>,
     /// When the job is due. The past means now. Excludes `delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Timestamp>,
     /// A key that is unique in the queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// The rule if a job has the key: `keep` by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_exists: Option<IfExists>,
     /// How long the finished job stays with its key. By default as in the policy of the queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain: Option<DurationMs>,
     /// Makes it safe to repeat the publish: a repetition returns the first job. As a header: `Idempotency-Key`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
     /// The copies that must exist before the publish is answered. By default as set for the namespace.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
     /// How long a worker may hold the job without extending its lease, unless the reserve call says something else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationMs>,
     /// After how many failed attempts the job is dead. Excludes `retry.max_attempts`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<MaxAttempts>,
     /// When failed attempts are repeated.
-    #[serde(
-        default,
-        deserialize_with = "retry_of_job",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "retry_of_job")]
     pub retry: Option<RetryChange>,
     /// The job is dropped if no worker has started it so long after it was due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<DurationMs>,
     /// How often the job is delivered at most, as for a job of lmstfy: the last delivery that is not acknowledged makes
     /// it dead. Failures and lost workers are not counted then. Excludes `max_attempts`, `retry` and `start_within`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_deliveries: Option<MaxDeliveries>,
     /// How long after its publish the job is deleted, in any state but dead, as a job of lmstfy. Needs
     /// `max_deliveries`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<DurationMs>,
     /// How long the answer waits for the end of the job: it is then the result of the job. By default it does not wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<DurationMs>,
 }
 

@@ -8,17 +8,16 @@ use crate::v1::problem::InvalidRequest;
 use crate::v1::values::JobsPerSecond;
 
 /// Which dead jobs of a queue come back, and when. The oldest come first.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Respawn {
     /// At most how many. By default all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub limit: Option<u64>,
     /// How many become due each second: they become delayed jobs with evenly spaced due times. By default all are ready
     /// at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_second: Option<JobsPerSecond>,
 }
 

@@ -96,6 +96,7 @@ impl ScheduleJob {
 }
 
 /// A schedule: a job is published to a queue at each tick, at the times of a cron pattern or at a fixed distance.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -104,16 +105,13 @@ pub struct Schedule {
     pub queue: QueueName,
     /// A cron pattern of five fields, such as `0 9 * * MON-FRI`, or of six that begin with the seconds. Excludes
     /// `every`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     pub cron: Option<String>,
     /// The time zone of the pattern, such as `Europe/Berlin`. By default `UTC`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 64))]
     pub time_zone: Option<String>,
     /// The time between two ticks, at least 100 ms. They are at multiples of it since `starts_at`, or since 1970.
     /// Excludes `cron`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<DurationMs>,
     /// The job.
     #[serde(deserialize_with = "object")]
@@ -126,13 +124,10 @@ pub struct Schedule {
     #[serde(default)]
     pub catch_up: CatchUp,
     /// No tick is published later than so long after its time, at least 1 s. By default there is no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up_window: Option<DurationMs>,
     /// No tick is before this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts_at: Option<Timestamp>,
     /// No tick is after this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Timestamp>,
     /// Whether the schedule has no ticks. Ticks of a pause are not caught up.
     #[serde(default)]
