@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
-use crate::v1::problem::InvalidRequest;
 use crate::v1::values::JobKey;
 use crate::{IfRunning, JobId, JobState};
 
@@ -23,11 +21,7 @@ pub struct CancelQuery {
     pub running: IfRunning,
 }
 
-impl CheckedRequest for CancelQuery {
-    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        Ok(())
-    }
-}
+impl CheckedRequest for CancelQuery {}
 
 /// The result of a cancel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +67,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::limits::ConfigurableLimits;
     use crate::v1::input::read_query;
+    use crate::v1::problem::InvalidRequest;
 
     fn read(pairs: &[(&str, &str)]) -> Result<CancelQuery, InvalidRequest> {
         let pairs: Vec<_> = pairs

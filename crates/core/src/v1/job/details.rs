@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
-use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{ContentType, ErrorText, JobAttributes, JobKey, Timestamp};
 use crate::{JobId, JobState, QueueName};
 
@@ -19,11 +17,7 @@ pub struct JobQuery {
     pub key: Option<JobKey>,
 }
 
-impl CheckedRequest for JobQuery {
-    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        Ok(())
-    }
-}
+impl CheckedRequest for JobQuery {}
 
 /// Why a job is in the dead letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
-use crate::v1::problem::InvalidRequest;
 use crate::v1::values::CursorText;
 use crate::{Namespace, QueueName};
 
@@ -18,11 +16,7 @@ pub struct SetLanesBody {
     pub open: u16,
 }
 
-impl CheckedRequest for SetLanesBody {
-    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        Ok(())
-    }
-}
+impl CheckedRequest for SetLanesBody {}
 
 /// The lanes of a queue. A queue without a setting has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::view::QueueView;
 use crate::QueueKey;
-use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{CursorText, PageSize};
@@ -43,11 +42,7 @@ impl ListQuery {
     }
 }
 
-impl CheckedRequest for ListQuery {
-    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        Ok(())
-    }
-}
+impl CheckedRequest for ListQuery {}
 
 /// A page of a list of queues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +60,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::limits::ConfigurableLimits;
     use crate::v1::input::read_query;
 
     fn read<T: CheckedRequest>(pairs: &[(&str, &str)]) -> Result<T, InvalidRequest> {

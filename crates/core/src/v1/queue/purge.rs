@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
-use crate::v1::problem::InvalidRequest;
 
 /// The state of the jobs that a purge deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,11 +24,7 @@ pub struct PurgeBody {
     pub state: PurgeState,
 }
 
-impl CheckedRequest for PurgeBody {
-    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        Ok(())
-    }
-}
+impl CheckedRequest for PurgeBody {}
 
 /// The result of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,6 +50,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::limits::ConfigurableLimits;
     use crate::v1::input::read_body;
 
     #[test]

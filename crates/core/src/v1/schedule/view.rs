@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::Schedule;
-use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
-use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{CursorText, RunCount, ScheduleNameText, Timestamp};
 
 /// A schedule.
@@ -46,11 +44,7 @@ pub struct NextRunsQuery {
     pub count: RunCount,
 }
 
-impl CheckedRequest for NextRunsQuery {
-    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        Ok(())
-    }
-}
+impl CheckedRequest for NextRunsQuery {}
 
 /// The next ticks of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
