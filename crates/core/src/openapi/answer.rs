@@ -39,18 +39,9 @@ pub(crate) fn text_schema(description: &str, bytes_max: usize) -> ObjectBuilder 
     }
 }
 
-/// The schema of an instant in an answer, which has only one of the forms that requests may have.
+/// The schema of an instant in a request, which may have any of the accepted forms.
 #[derive(Debug)]
-pub(crate) struct AnswerTimestamp;
-
-schema_of!(AnswerTimestamp, "AnswerTimestamp", {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-        .pattern(Some(r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"))
-        .description(Some("An instant: RFC 3339 in UTC with three digits."))
-        .into()
-});
+pub(crate) struct RequestTimestamp;
 
 /// The schema of a duration in an answer.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use super::answer::{schema_of, text_schema};
+use super::answer::{RequestTimestamp, schema_of, text_schema};
 use crate::limits::{
     ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_MAX, CONTENT_TYPE_BYTES_MAX, ERROR_BYTES_MAX,
     NAME_BYTES_MAX, RELAY_NETWORKS_MAX, RELAY_TEXT_BYTES_MAX, TIME_MS_MAX, TIME_TEXT_BYTES_MAX,
@@ -85,7 +85,17 @@ schema_of!(ContentType, "ContentType", {
         .into()
 });
 
-schema_of!(Timestamp, "Timestamp", {
+// Answers have only one of the forms that requests may have.
+schema_of!(Timestamp, "AnswerTimestamp", {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .pattern(Some(r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"))
+        .description(Some("An instant: RFC 3339 in UTC with three digits."))
+        .into()
+});
+
+schema_of!(RequestTimestamp, "Timestamp", {
     let pattern = r"^(\d+|\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2}))$";
     integer_or_text(
         "An instant: RFC 3339 with an offset, or an integer in ms since 1970.",

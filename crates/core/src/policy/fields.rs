@@ -25,7 +25,7 @@ pub struct Policy {
     /// Whether no jobs are delivered. Publishes, timers and acks continue.
     pub paused: bool,
     /// When deliveries continue. `null` for a pause without an end.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>, required = true))]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub paused_until: Option<Timestamp>,
     /// Whether publishes are rejected with `queue_closed`.
     pub closed: bool,

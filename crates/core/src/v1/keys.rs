@@ -39,6 +39,7 @@ pub struct CreateKeyBody {
     /// Its pool. By default the pool of the key of the request.
     pub pool: Option<PoolText>,
     /// When it expires. By default never.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub expires_at: Option<Timestamp>,
     /// A secret that an operator has chosen, on the admin port, so that a deployment that is set up again has the keys of its
     /// clients: `tg_`, 12 characters of `0-9A-Z`, `_`, 26 characters of `0-9A-Z`. By default a random one.
@@ -108,11 +109,9 @@ pub struct KeyView {
     /// Its purpose.
     pub description: String,
     /// When it was created.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub expires_at: Option<Timestamp>,
 }
 

@@ -16,10 +16,8 @@ pub struct WorkerJob {
     /// The number of the attempt.
     pub attempt: u32,
     /// Since when the worker holds it.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub since: Timestamp,
     /// When its lease ends.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub lease_until: Timestamp,
 }
 
@@ -34,7 +32,6 @@ pub struct WorkerView {
     /// Whether it waits for jobs now.
     pub waits: bool,
     /// When its last reserve call ended; now while one waits.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub seen_at: Timestamp,
     /// The jobs that it holds, longest first: up to 100 for each server that it talks to.
     pub jobs: Vec<WorkerJob>,

@@ -63,7 +63,6 @@ pub enum Outcome {
     /// The job is retried.
     Retry {
         /// When it is due again.
-        #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
         run_at: Timestamp,
     },
     /// The job is in the dead letter.
@@ -75,7 +74,6 @@ pub enum Outcome {
     /// The worker still holds the job.
     Extended {
         /// When the lease expires, unless it is extended again.
-        #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
         lease_until: Timestamp,
         /// Whether a cancel was requested: the worker should stop, and then fail or release the job.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -177,7 +177,6 @@ impl utoipa::ToSchema for QueueChoice {
 pub struct ReserveAnswer {
     /// The time of Redis, with which a worker can compare `lease_until`. Absent if there are no jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub now: Option<Timestamp>,
     /// The jobs.
     pub jobs: Vec<LeasedJobView>,
@@ -195,7 +194,6 @@ pub struct LeasedJobView {
     /// The lease to send with `ack`, `fail`, `touch` and `release`.
     pub lease: LeaseText,
     /// When the lease expires, unless it is extended.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub lease_until: Timestamp,
     /// The number of this attempt, from 1. It only grows: together with the id it identifies the attempt.
     pub attempt: u32,
@@ -206,10 +204,8 @@ pub struct LeasedJobView {
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub losses: u32,
     /// When the job was due.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub run_at: Timestamp,
     /// When it was published.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// Its key, if it has one.
     pub key: Option<JobKey>,

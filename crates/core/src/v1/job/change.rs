@@ -20,6 +20,7 @@ pub struct JobChange {
     /// When the job is due, from now on. Excludes `run_at`.
     pub delay: Option<DurationMs>,
     /// When the job is due. The past means now. Excludes `delay`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// The job is dropped if no worker has started it so long after it was due; `null` for never.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
@@ -87,7 +88,6 @@ pub struct ChangedJob {
     /// Its state now.
     pub state: JobState,
     /// When it is due.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub run_at: Timestamp,
 }
 
@@ -114,7 +114,6 @@ pub struct PromotedJob {
     /// The result of the promote.
     pub outcome: PromoteResult,
     /// When it was due.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub run_at: Timestamp,
 }
 

@@ -48,16 +48,12 @@ pub struct JobDetails {
     /// Its state.
     pub state: JobState,
     /// When it was published.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub created_at: Timestamp,
     /// When it is or was due. Absent while a worker holds it, and once it is done.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// When its lease expires.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub lease_until: Option<Timestamp>,
     /// When it was acknowledged, if it is done.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub done_at: Option<Timestamp>,
     /// The number of the last attempt; 0 if there was none.
     pub attempt: u32,
@@ -91,7 +87,6 @@ pub struct HistoryEntry {
     /// Its number.
     pub attempt: u32,
     /// When it ended.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub ended_at: Timestamp,
     /// The error that the worker reported. Absent if the worker was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]

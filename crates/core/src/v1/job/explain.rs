@@ -87,7 +87,6 @@ pub struct JobFact {
     /// A sentence.
     pub text: String,
     /// The time in it.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub at: Option<Timestamp>,
     /// The worker in it.
     pub worker: Option<WorkerNameText>,

@@ -19,8 +19,12 @@ pub struct JobFilter {
     /// Their state.
     pub state: Option<JobState>,
     /// Not before this instant is a delayed or ready job due, does a lease end, or has a job died.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub due_from: Option<Timestamp>,
     /// The same before this instant.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub due_before: Option<Timestamp>,
     /// How their keys begin.
     pub key_prefix: Option<JobKey>,

@@ -49,7 +49,6 @@ pub struct PublishedJob {
     /// The state of the job.
     pub state: JobState,
     /// When it is due next. Absent if it is done, or a worker holds it and it will not run again.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// The copies of it that exist.
     pub durability: Durability,

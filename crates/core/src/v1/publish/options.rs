@@ -32,6 +32,8 @@ pub struct JobOptions {
     /// How long the job is delayed. Excludes `run_at`.
     pub delay: Option<DurationMs>,
     /// When the job is due. The past means now. Excludes `delay`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub run_at: Option<Timestamp>,
     /// A key that is unique in the queue.
     pub key: Option<JobKey>,

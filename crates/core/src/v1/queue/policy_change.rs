@@ -39,7 +39,7 @@ pub struct PolicyChange {
     pub paused: FieldChange<bool>,
     /// When deliveries continue. Pauses the queue if `paused` is absent; `null` for a pause without an end.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Timestamp>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub paused_until: FieldChange<Timestamp>,
     /// Whether publishes are rejected: `false` by default.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]

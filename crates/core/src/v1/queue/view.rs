@@ -17,7 +17,6 @@ pub struct QueueView {
     pub paused: bool,
     /// When deliveries continue. Absent if the queue is not paused, or paused without an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>))]
     pub paused_until: Option<Timestamp>,
     /// Whether its policy rejects publishes.
     pub closed: bool,

@@ -29,7 +29,6 @@ pub struct LastRelayError {
     /// The failed operation and its error.
     pub text: ErrorText,
     /// When, on the clock of `tidegate-relayd`.
-    #[cfg_attr(feature = "openapi", schema(value_type = crate::openapi::answer::AnswerTimestamp))]
     pub at: Timestamp,
 }
 
@@ -41,7 +40,7 @@ pub struct RelayStatus {
     pub state: RelayHealth,
     /// Since when, on the clock of `tidegate-relayd`. For `unserved` the time of the last report, `null` if there was
     /// none since the relay was set; for `paused` `null`.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>, required = true))]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub since: Option<Timestamp>,
     /// The last error, also after it is gone; `null` if there was none since the relay started.
     #[cfg_attr(feature = "openapi", schema(required = true))]

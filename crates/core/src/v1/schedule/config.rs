@@ -126,8 +126,10 @@ pub struct Schedule {
     /// No tick is published later than so long after its time, at least 1 s. By default there is no limit.
     pub catch_up_window: Option<DurationMs>,
     /// No tick is before this time.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub starts_at: Option<Timestamp>,
     /// No tick is after this time.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub ends_at: Option<Timestamp>,
     /// Whether the schedule has no ticks. Ticks of a pause are not caught up.
     #[serde(default)]

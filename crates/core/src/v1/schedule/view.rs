@@ -17,7 +17,7 @@ pub struct ScheduleDetails {
     /// Its definition, as `PUT` takes it.
     pub config: Schedule,
     /// The next tick; `null` if it is paused or has ended. It is in the past if the tick was missed.
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerTimestamp>, required = true))]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next_run: Option<Timestamp>,
 }
 
@@ -51,7 +51,6 @@ impl CheckedRequest for NextRunsQuery {}
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ScheduleRuns {
     /// The times, the first one first. None if the schedule is paused or has ended.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::openapi::answer::AnswerTimestamp>))]
     pub runs: Vec<Timestamp>,
 }
 
