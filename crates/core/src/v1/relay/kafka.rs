@@ -65,15 +65,9 @@ pub enum KafkaMechanism {
 }
 
 impl KafkaConfig {
-    pub(super) const CREDENTIAL_FIELDS: &'static str = "user and password";
-
     /// The attribute that gives messages their key, if any.
     pub fn key_attribute(&self) -> Option<&str> {
         self.key.strip_prefix(ATTRIBUTE_KEY)
-    }
-
-    pub(super) fn url(&self) -> &str {
-        &self.url
     }
 
     pub(super) fn check(&self) -> Result<(), InvalidRequest> {
@@ -116,9 +110,5 @@ impl KafkaConfig {
             return Err(InvalidRequest::of_field("user", detail));
         }
         Ok(())
-    }
-
-    pub(super) fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
-        vec![("password", &mut self.password)]
     }
 }

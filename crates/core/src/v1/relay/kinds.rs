@@ -1,8 +1,17 @@
 //! The common functions of the ends of relays.
 
-/// Implements the common functions of the ends of relays, for an enum with one structure a kind.
+/// Implements the common functions of the ends of relays, for an enum with one structure a kind. A row has the kind, its
+/// structure with the field of its URL, the fields with secrets, and the fields that take the place of a user in the
+/// URL.
 macro_rules! relay_end {
-    ($end:ident, $description:literal, $($kind:literal $variant:ident $config:ident,)*) => {
+    (url $config:ident) => {
+        ""
+    };
+    (url $config:ident $url:ident) => {
+        &$config.$url
+    };
+    ($end:ident, $description:literal;
+     $($kind:literal $variant:ident($config:ident $(. $url:ident)?) [$($secret:ident)*] $credentials:literal;)*) => {
         impl $end {
             /// The kind, as in the field `kind`.
             pub const fn kind(&self) -> &'static str {
@@ -12,9 +21,10 @@ macro_rules! relay_end {
             }
 
             /// The URL of the server; empty if the kind has none, or it is not set.
+            #[allow(unused_variables, reason = "a kind may have no URL")]
             pub fn url(&self) -> &str {
                 match self {
-                    $(Self::$variant(config) => config.url(),)*
+                    $(Self::$variant(config) => relay_end!(url config $($url)?),)*
                 }
             }
 
@@ -33,16 +43,17 @@ macro_rules! relay_end {
             }
 
             /// The fields with secrets, by name.
+            #[allow(unused_variables, reason = "a kind may have no secret")]
             pub(super) fn secrets_mut(&mut self) -> Vec<(&'static str, &mut super::secret::SecretText)> {
                 match self {
-                    $(Self::$variant(config) => config.secrets_mut(),)*
+                    $(Self::$variant(config) => vec![$((stringify!($secret), &mut config.$secret),)*],)*
                 }
             }
 
             /// The fields that take the place of a user in the URL.
             pub(super) const fn credential_fields(&self) -> &'static str {
                 match self {
-                    $(Self::$variant(_) => $config::CREDENTIAL_FIELDS,)*
+                    $(Self::$variant(_) => $credentials,)*
                 }
             }
         }

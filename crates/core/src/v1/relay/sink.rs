@@ -38,12 +38,12 @@ pub enum RelaySinkConfig {
 }
 
 relay_end! {
-    RelaySinkConfig, "Where the jobs of a relay go.",
-    "webhook" Webhook WebhookConfig,
-    "nats" Nats NatsConfig,
-    "rabbitmq" RabbitMq RabbitMqConfig,
-    "kafka" Kafka KafkaConfig,
-    "tidegate" Tidegate TidegateSinkConfig,
+    RelaySinkConfig, "Where the jobs of a relay go.";
+    "webhook" Webhook(WebhookConfig.url) [secret] "secret";
+    "nats" Nats(NatsConfig.url) [password token] "user and password, or token";
+    "rabbitmq" RabbitMq(RabbitMqConfig.url) [password] "user and password";
+    "kafka" Kafka(KafkaConfig.url) [password] "user and password";
+    "tidegate" Tidegate(TidegateSinkConfig.url) [api_key] "api_key";
 }
 
 impl RelaySinkConfig {
@@ -176,12 +176,6 @@ pub struct TidegateSinkConfig {
 }
 
 impl WebhookConfig {
-    pub(super) const CREDENTIAL_FIELDS: &'static str = "secret";
-
-    fn url(&self) -> &str {
-        &self.url
-    }
-
     fn check(&self) -> Result<(), InvalidRequest> {
         let schemes = ["https", "http"];
         check_url(&self.url, &schemes, "https://example.com/path")?;
@@ -230,19 +224,9 @@ impl WebhookConfig {
         }
         Ok(())
     }
-
-    fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
-        vec![("secret", &mut self.secret)]
-    }
 }
 
 impl NatsConfig {
-    pub(super) const CREDENTIAL_FIELDS: &'static str = "user and password, or token";
-
-    fn url(&self) -> &str {
-        &self.url
-    }
-
     fn check(&self) -> Result<(), InvalidRequest> {
         let example = "nats://example.com:4222";
         check_text("url", &self.url, RELAY_TEXT_BYTES_MAX)?;
@@ -268,19 +252,9 @@ impl NatsConfig {
         }
         Ok(())
     }
-
-    fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
-        vec![("password", &mut self.password), ("token", &mut self.token)]
-    }
 }
 
 impl RabbitMqConfig {
-    pub(super) const CREDENTIAL_FIELDS: &'static str = "user and password";
-
-    fn url(&self) -> &str {
-        &self.url
-    }
-
     fn check(&self) -> Result<(), InvalidRequest> {
         check_url(&self.url, &["amqp", "amqps"], "amqp://example.com:5672")?;
         check_text("exchange", &self.exchange, AMQP_NAME_BYTES_MAX)?;
@@ -295,19 +269,9 @@ impl RabbitMqConfig {
     fn check_secrets(&self) -> Result<(), InvalidRequest> {
         check_text("password", self.password.as_str(), RELAY_TEXT_BYTES_MAX)
     }
-
-    fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
-        vec![("password", &mut self.password)]
-    }
 }
 
 impl TidegateSinkConfig {
-    pub(super) const CREDENTIAL_FIELDS: &'static str = "api_key";
-
-    fn url(&self) -> &str {
-        &self.url
-    }
-
     fn check(&self) -> Result<(), InvalidRequest> {
         check_server_url(&self.url, "https://example.com")?;
         check_names(&self.namespace, &self.queue)
@@ -315,9 +279,5 @@ impl TidegateSinkConfig {
 
     fn check_secrets(&self) -> Result<(), InvalidRequest> {
         check_token("api_key", &self.api_key)
-    }
-
-    fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
-        vec![("api_key", &mut self.api_key)]
     }
 }

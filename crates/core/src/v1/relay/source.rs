@@ -22,10 +22,10 @@ pub enum RelaySourceConfig {
 }
 
 relay_end! {
-    RelaySourceConfig, "Where the jobs of a relay come from.",
-    "queue" Queue QueueSourceConfig,
-    "tidegate" Tidegate TidegateSourceConfig,
-    "lmstfy" Lmstfy LmstfySourceConfig,
+    RelaySourceConfig, "Where the jobs of a relay come from.";
+    "queue" Queue(QueueSourceConfig) [] "";
+    "tidegate" Tidegate(TidegateSourceConfig.url) [api_key] "api_key";
+    "lmstfy" Lmstfy(LmstfySourceConfig.url) [token] "token";
 }
 
 /// A queue of the namespace of the relay, for relays that are set through the API.
@@ -84,13 +84,6 @@ pub struct LmstfySourceConfig {
 }
 
 impl QueueSourceConfig {
-    pub(super) const CREDENTIAL_FIELDS: &'static str = "";
-
-    #[allow(clippy::unused_self, reason = "as in the other kinds")]
-    const fn url(&self) -> &'static str {
-        ""
-    }
-
     fn check(&self) -> Result<(), InvalidRequest> {
         check_queue(&self.queue)
     }
@@ -99,20 +92,9 @@ impl QueueSourceConfig {
     const fn check_secrets(&self) -> Result<(), InvalidRequest> {
         Ok(())
     }
-
-    #[allow(clippy::unused_self, reason = "as in the other kinds")]
-    const fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
-        Vec::new()
-    }
 }
 
 impl TidegateSourceConfig {
-    pub(super) const CREDENTIAL_FIELDS: &'static str = "api_key";
-
-    fn url(&self) -> &str {
-        &self.url
-    }
-
     fn check(&self) -> Result<(), InvalidRequest> {
         check_server_url(&self.url, "https://example.com")?;
         check_names(&self.namespace, &self.queue)
@@ -121,19 +103,9 @@ impl TidegateSourceConfig {
     fn check_secrets(&self) -> Result<(), InvalidRequest> {
         check_token("api_key", &self.api_key)
     }
-
-    fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
-        vec![("api_key", &mut self.api_key)]
-    }
 }
 
 impl LmstfySourceConfig {
-    pub(super) const CREDENTIAL_FIELDS: &'static str = "token";
-
-    fn url(&self) -> &str {
-        &self.url
-    }
-
     fn check(&self) -> Result<(), InvalidRequest> {
         check_server_url(&self.url, "http://example.com:7777")?;
         check_names(&self.namespace, &self.queue)
@@ -141,9 +113,5 @@ impl LmstfySourceConfig {
 
     fn check_secrets(&self) -> Result<(), InvalidRequest> {
         check_token("token", &self.token)
-    }
-
-    fn secrets_mut(&mut self) -> Vec<(&'static str, &mut SecretText)> {
-        vec![("token", &mut self.token)]
     }
 }
