@@ -7,7 +7,6 @@ mod content_type;
 mod duration;
 mod error_text;
 mod header_text;
-mod integer;
 mod job_path;
 mod json_text;
 mod numbers;

@@ -6,13 +6,16 @@ use std::time::SystemTime;
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::integer::IntegerOrText;
 use crate::limits::{TIME_MS_MAX, TIME_TEXT_BYTES_MAX, TIMESTAMP_MS_MIN};
 use crate::v1::problem::{InvalidValue, ProblemCode};
 
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+/// The accepted forms, for errors.
+const EXPECTED: &str = "an instant: use RFC 3339 with an offset, such as 2026-11-21T12:30:00.000Z or \
+     2026-11-21T13:30:00+01:00, or an integer in ms since 1970";
 const DATE_TIME_BYTES: usize = "2026-11-21T12:30:00".len();
 /// The last whole second of the second 59, plus a leap second.
 const LEAP_SECOND_MS: i64 = 1_000;
@@ -50,10 +53,7 @@ fn out_of_range(what: impl fmt::Display) -> InvalidValue {
     .with_code(ProblemCode::RunAtOutOfRange)
 }
 
-impl IntegerOrText for Timestamp {
-    const EXPECTED: &'static str = "an instant: use RFC 3339 with an offset, such as 2026-11-21T12:30:00.000Z or \
-         2026-11-21T13:30:00+01:00, or an integer in ms since 1970";
-
+impl Timestamp {
     fn from_integer(ms: u64) -> Result<Self, InvalidValue> {
         match ms {
             1..TIMESTAMP_MS_MIN => Err(InvalidValue::new(format!(
@@ -63,10 +63,14 @@ impl IntegerOrText for Timestamp {
             _ => Err(out_of_range(ms)),
         }
     }
+}
 
-    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+impl FromStr for Timestamp {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         if text.len() > TIME_TEXT_BYTES_MAX {
-            let detail = format!("a text of {} bytes is not {}", text.len(), Self::EXPECTED);
+            let detail = format!("a text of {} bytes is not {EXPECTED}", text.len());
             return Err(InvalidValue::new(detail));
         }
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -92,7 +96,7 @@ fn has_long_year(text: &str) -> bool {
 }
 
 fn malformed(text: &str) -> InvalidValue {
-    let mut detail = format!("{text:?} is not {}", Timestamp::EXPECTED);
+    let mut detail = format!("{text:?} is not {EXPECTED}");
     // A query has `+` for a space.
     let is_offset = |rest: &str| rest.starts_with(' ') && rest.as_bytes().get(3) == Some(&b':');
     if text.get(DATE_TIME_BYTES..).is_some_and(|rest| {
@@ -164,14 +168,6 @@ fn offset_ms(text: &str) -> Option<i64> {
     Some(sign * (hours * 60 + minutes) * 60_000)
 }
 
-impl FromStr for Timestamp {
-    type Err = InvalidValue;
-
-    fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        Self::from_text(text)
-    }
-}
-
 impl From<SystemTime> for Timestamp {
     /// Rounds up to whole milliseconds. Earlier times become the beginning of 1970.
     fn from(time: SystemTime) -> Self {
@@ -201,7 +197,41 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize_from(deserializer)
+        deserializer.deserialize_any(TimestampVisitor)
+    }
+}
+
+struct TimestampVisitor;
+
+/// The error for a number that is negative, has a fraction, or does not fit 64 bits.
+fn not_an_instant<E: Error>(number: impl fmt::Display) -> E {
+    E::custom(InvalidValue::new(format!("{number} is not {EXPECTED}")))
+}
+
+impl Visitor<'_> for TimestampVisitor {
+    type Value = Timestamp;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(EXPECTED)
+    }
+
+    fn visit_u64<E: Error>(self, ms: u64) -> Result<Timestamp, E> {
+        Timestamp::from_integer(ms).map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Timestamp, E> {
+        match u64::try_from(number) {
+            Ok(ms) => self.visit_u64(ms),
+            Err(_) => Err(not_an_instant(number)),
+        }
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Timestamp, E> {
+        Err(not_an_instant(number))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Timestamp, E> {
+        text.parse().map_err(E::custom)
     }
 }
 
