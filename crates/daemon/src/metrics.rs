@@ -1,26 +1,24 @@
 //! Metrics in the Prometheus text format. Families are registered in the default registry of the `prometheus` crate
-//! when they are first used. Families of figures that are read for a scrape are made for it, so that what is gone is
-//! not shown.
+//! when they are first used. Families whose series come and go are made for each scrape.
 
 mod queue_series;
+mod scraped;
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts,
-    TextEncoder, register_histogram_vec, register_int_counter, register_int_counter_vec,
-    register_int_gauge_vec,
+    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, TextEncoder,
+    register_histogram_vec, register_int_counter, register_int_counter_vec, register_int_gauge_vec,
 };
 use serde::Deserialize;
 
 use crate::logs::lines_lost;
-pub use queue_series::{
-    OF_QUEUE, OTHER, QueueRows, labeled_rows, may_have_series, queue_labels, queue_rows,
+pub use queue_series::{OF_QUEUE, OTHER, QueueRows, labeled_rows, may_have_series, queue_rows};
+pub use scraped::{
+    FamilyTexts, GaugeFamily, counters_of_scrape, gauges_of_scrape, histogram, histograms_of_scrape,
 };
 
 /// The limits on the cost of metrics.
@@ -33,9 +31,6 @@ pub struct MetricsConfig {
     #[serde(with = "tidegate_core::duration")]
     pub refresh: Duration,
 }
-
-/// A family of gauges that is made for a scrape: its name, its help text, and its value for a row, if that has one.
-pub type GaugeFamily<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
 /// Open connections, by listener.
 pub(crate) static CONNECTIONS: LazyLock<IntGaugeVec> = LazyLock::new(|| {
@@ -55,12 +50,10 @@ pub static OVER_BUDGET: LazyLock<IntCounterVec> = LazyLock::new(|| {
     )
 });
 
-static LOG_LINES_LOST: LazyLock<IntCounter> = LazyLock::new(|| {
-    counter(
-        "tidegate_log_lines_lost_total",
-        "Number of log lines lost because the output was blocked or failed.",
-    )
-});
+const LOG_LINES_LOST: FamilyTexts = (
+    "tidegate_log_lines_lost_total",
+    "Number of log lines lost because the output was blocked or failed.",
+);
 
 /// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -104,24 +97,6 @@ pub fn histograms(name: &str, help: &str, labels: &[&str], bounds: &[f64]) -> Hi
     register_histogram_vec!(options, labels).expect(REGISTERED_ONCE)
 }
 
-/// Makes a family of these figures, each with the values of its labels.
-///
-/// # Panics
-/// The name or a label is invalid.
-pub fn gauges_of_scrape<'a, T: 'a, const LABELS: usize>(
-    (name, help, value): &GaugeFamily<T>,
-    labels: [&str; LABELS],
-    samples: impl Iterator<Item = ([&'a str; LABELS], &'a T)>,
-) -> Vec<MetricFamily> {
-    let gauges = GaugeVec::new(Opts::new(*name, *help), &labels).expect("a valid family");
-    for (labels, figures) in samples {
-        if let Some(value) = value(figures) {
-            gauges.with_label_values(&labels).set(value);
-        }
-    }
-    gauges.collect()
-}
-
 type PageSource =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Vec<MetricFamily>> + Send>> + Send + Sync>;
 
@@ -159,7 +134,8 @@ impl Metrics {
 }
 
 fn render_with(mut families: Vec<MetricFamily>) -> String {
-    count_lost_lines();
+    let lost = [([""; 0], lines_lost())];
+    families.push(counters_of_scrape(LOG_LINES_LOST, [], lost.into_iter()));
     // After the others, since reading them may record metrics.
     families.extend(prometheus::gather());
     families.retain(|family| !family.get_metric().is_empty());
@@ -170,13 +146,4 @@ fn render_with(mut families: Vec<MetricFamily>) -> String {
         tracing::error!(%error, "failed to render metrics");
         String::new()
     })
-}
-
-/// Brings the counter up to date. Lines can be lost before the first scrape, so the logs keep the count.
-fn count_lost_lines() {
-    /// Held so that two scrapes do not add the same lines.
-    static COUNTING: Mutex<()> = Mutex::new(());
-    let _counting = COUNTING.lock();
-    let lost = lines_lost().saturating_sub(LOG_LINES_LOST.get());
-    LOG_LINES_LOST.inc_by(lost);
 }

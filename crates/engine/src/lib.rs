@@ -35,7 +35,7 @@ pub use consume::workers::{
 };
 pub use engine::{DEFAULT_POOL, Engine, EngineSettings};
 pub use error::{AccessError, EngineError};
-pub use metrics::gauges::gauges;
+pub use metrics::scraped::scraped;
 pub use metrics::storage_failure::record_store_error;
 pub use metrics::{JobTraffic, SeriesTable};
 pub use pool::Pool;

@@ -147,11 +147,11 @@ fn families(pools: &[CollectedSizes], queues_max: usize) -> Vec<MetricFamily> {
         (&*pool.pool, rows.unwrap_or_default())
     });
     let rows: Vec<_> = rows.collect();
-    let of_pools = OF_POOLS.iter().flat_map(|family| {
+    let of_pools = OF_POOLS.iter().map(|family| {
         let samples = pools.iter().map(|pool| ([&*pool.pool], pool));
         gauges_of_scrape(family, ["pool"], samples)
     });
-    let of_queues = OF_QUEUES.iter().flat_map(|family| {
+    let of_queues = OF_QUEUES.iter().map(|family| {
         let samples = rows
             .iter()
             .flat_map(|(pool, rows)| labeled_rows(pool, rows));

@@ -1,42 +1,35 @@
 //! The metrics of requests, by pool, namespace, route and method.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use parking_lot::RwLock;
-use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, exponential_buckets};
+use parking_lot::Mutex;
+use prometheus::proto::MetricFamily;
+use prometheus::{Histogram, exponential_buckets};
 use tidegate_core::Namespace;
-use tidegate_daemon::metrics::{OTHER, counters, histograms};
+use tidegate_daemon::metrics::{
+    FamilyTexts, OTHER, counters_of_scrape, histogram, histograms_of_scrape,
+};
 use tidegate_engine::{Engine, LimitedAction, SeriesTable};
 
 use super::context::RequestContext;
 
-static LATENCY: LazyLock<HistogramVec> = LazyLock::new(|| {
-    // 15 ms times the powers of 2.5, as in lmstfy.
-    let bounds = exponential_buckets(15.0, 2.5, 9).expect("valid buckets");
-    histograms(
-        "infra_lmstfy_http_latency_milliseconds",
-        "Time from the end of a request's header to its answer, in milliseconds, for statuses below 300. Long polls include their wait.",
-        &["pool", "namespace", "api", "method"],
-        &bounds,
-    )
-});
-static CODES: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    counters(
-        "infra_lmstfy_http_http_codes",
-        "Number of answered requests, by status.",
-        &["pool", "namespace", "api", "method", "code"],
-    )
-});
-static RATE_LIMIT: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    counters(
-        "infra_lmstfy_http_rate_limit",
-        "Number of requests rejected by the rate limit of their token, by action.",
-        &["pool", "namespace", "action"],
-    )
-});
+const LATENCY: FamilyTexts = (
+    "infra_lmstfy_http_latency_milliseconds",
+    "Time from the end of a request's header to its answer, in milliseconds, for statuses below 300. Long polls include their wait.",
+);
+const CODES: FamilyTexts = (
+    "infra_lmstfy_http_http_codes",
+    "Number of answered requests, by status.",
+);
+const RATE_LIMIT: FamilyTexts = (
+    "infra_lmstfy_http_rate_limit",
+    "Number of requests rejected by the rate limit of their token, by action.",
+);
 
 /// The most endpoints of all front doors together.
 const ENDPOINTS_MAX: usize = 48;
@@ -59,14 +52,14 @@ impl Endpoint {
 }
 
 /// The values of the label `method`. Other methods share one value, so that clients cannot create series.
-const METHODS: [&str; 6] = ["GET", "PUT", "DELETE", "POST", "PATCH", "other"];
+const METHODS: [&str; 4] = ["GET", "PUT", "DELETE", "other"];
 
 /// The metrics of the requests of all pools.
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     by_pool: BTreeMap<Arc<str>, PoolSeries>,
     /// The metrics of requests without a known pool.
-    of_no_pool: NamespaceSeries,
+    of_no_pool: Arc<NamespaceSeries>,
 }
 
 /// The metrics of the requests of a pool.
@@ -74,26 +67,23 @@ pub(crate) struct HttpMetrics {
 struct PoolSeries {
     namespaces: SeriesTable<Namespace, NamespaceSeries>,
     /// The metrics of requests without a valid token for a namespace.
-    of_no_namespace: NamespaceSeries,
+    of_no_namespace: Arc<NamespaceSeries>,
 }
 
-/// The metrics of the requests of a namespace. A series exists from its first event on, and until this is dropped.
+/// The metrics of the requests of a namespace. A series is shown from its first event on.
 #[derive(Debug)]
 struct NamespaceSeries {
-    /// Pool and namespace; empty if unknown.
-    labels: [String; 2],
     /// By the number of the endpoint, then by method.
     endpoints: [OnceLock<Box<EndpointSeries>>; ENDPOINTS_MAX * METHODS.len()],
     /// Rejected consumes and publishes, by [`LimitedAction`].
-    limited: [OnceLock<IntCounter>; 2],
+    limited: [AtomicU64; 2],
 }
 
 #[derive(Debug)]
 struct EndpointSeries {
-    /// Pool, namespace, endpoint and method.
-    labels: [String; 4],
-    latency: OnceLock<Histogram>,
-    codes: RwLock<Vec<(u16, IntCounter)>>,
+    name: &'static str,
+    latency: Histogram,
+    codes: Mutex<Vec<(StatusCode, u64)>>,
 }
 
 impl HttpMetrics {
@@ -101,10 +91,10 @@ impl HttpMetrics {
     /// their own.
     pub(crate) fn new(engine: &Engine, namespaces_max: usize) -> Self {
         let pools = engine.pools().map(|pool| Arc::clone(&pool.name));
-        let of_pool = |pool: Arc<str>| (Arc::clone(&pool), PoolSeries::new(pool, namespaces_max));
+        let of_pool = |pool: Arc<str>| (pool, PoolSeries::new(namespaces_max));
         Self {
             by_pool: pools.map(of_pool).collect(),
-            of_no_pool: NamespaceSeries::new("", ""),
+            of_no_pool: Arc::default(),
         }
     }
 
@@ -130,19 +120,72 @@ impl HttpMetrics {
     /// Counts a request that was rejected by a rate limit.
     pub(crate) fn limited(&self, pool: &str, namespace: &Namespace, action: LimitedAction) {
         if let Some(pool) = self.by_pool.get(pool) {
-            pool.of(namespace).limited(action);
+            pool.of(namespace).limited[action as usize].fetch_add(1, Relaxed);
         }
+    }
+
+    /// The families of requests.
+    pub(crate) fn families(&self) -> Vec<MetricFamily> {
+        let rows = self.rows();
+        let rows = || {
+            rows.iter()
+                .map(|(labels, it)| (labels.each_ref().map(String::as_str), it))
+        };
+        let endpoints = rows().flat_map(|([pool, namespace], series)| {
+            let endpoints = series.endpoints.iter().zip(METHODS.into_iter().cycle());
+            endpoints.filter_map(move |(endpoint, method)| {
+                let endpoint = &**endpoint.get()?;
+                Some(([pool, namespace, endpoint.name, method], endpoint))
+            })
+        });
+        let endpoints: Vec<_> = endpoints.collect();
+        let latencies = endpoints.iter();
+        let latencies = latencies.map(|(labels, endpoint)| (*labels, &endpoint.latency));
+        let codes = endpoints.iter();
+        let codes = codes.flat_map(|([pool, namespace, api, method], endpoint)| {
+            let codes = endpoint.codes.lock().clone().into_iter();
+            codes.map(move |(code, count)| {
+                let labels = [pool, namespace, api, method, code.as_str()];
+                (labels.map(str::to_owned), count)
+            })
+        });
+        let limited = rows().flat_map(|([pool, namespace], series)| {
+            let actions = [LimitedAction::Consume, LimitedAction::Produce].into_iter();
+            actions.map(move |action| {
+                let count = series.limited[action as usize].load(Relaxed);
+                ([pool, namespace, action.name()], count)
+            })
+        });
+        let limited = limited.filter(|(_, count)| *count > 0);
+        vec![
+            histograms_of_scrape(LATENCY, ["pool", "namespace", "api", "method"], latencies),
+            counters_of_scrape(CODES, ["pool", "namespace", "api", "method", "code"], codes),
+            counters_of_scrape(RATE_LIMIT, ["pool", "namespace", "action"], limited),
+        ]
+    }
+
+    /// The metrics of all namespaces, with the names of pool and namespace; a name is empty if it is unknown.
+    fn rows(&self) -> Vec<([String; 2], Arc<NamespaceSeries>)> {
+        let of_pools = self.by_pool.iter().flat_map(|(pool, of_pool)| {
+            let unknown = (String::new(), Arc::clone(&of_pool.of_no_namespace));
+            let named = of_pool.namespaces.rows().into_iter();
+            let named = named.map(|(namespace, series)| {
+                let name = namespace.as_ref().map_or(OTHER, Namespace::as_str);
+                (name.to_owned(), series)
+            });
+            let all = [unknown].into_iter().chain(named);
+            all.map(|(namespace, series)| ([pool.to_string(), namespace], series))
+        });
+        let of_no_pool = ([String::new(), String::new()], Arc::clone(&self.of_no_pool));
+        [of_no_pool].into_iter().chain(of_pools).collect()
     }
 }
 
 impl PoolSeries {
-    fn new(pool: Arc<str>, namespaces_max: usize) -> Self {
-        let of_no_namespace = NamespaceSeries::new(&pool, "");
-        let others = NamespaceSeries::new(&pool, OTHER);
-        let make = move |namespace: &Namespace| NamespaceSeries::new(&pool, namespace.as_str());
+    fn new(namespaces_max: usize) -> Self {
         Self {
-            namespaces: SeriesTable::new(namespaces_max, others, make),
-            of_no_namespace,
+            namespaces: SeriesTable::new(namespaces_max),
+            of_no_namespace: Arc::default(),
         }
     }
 
@@ -155,44 +198,22 @@ impl PoolSeries {
     }
 }
 
-impl NamespaceSeries {
-    fn new(pool: &str, namespace: &str) -> Self {
+impl Default for NamespaceSeries {
+    fn default() -> Self {
         Self {
-            labels: [pool, namespace].map(str::to_owned),
             endpoints: [const { OnceLock::new() }; ENDPOINTS_MAX * METHODS.len()],
-            limited: [const { OnceLock::new() }; 2],
+            limited: Default::default(),
         }
-    }
-
-    fn answered(&self, endpoint: Endpoint, method: &Method, status: StatusCode, took: Duration) {
-        let method = method_number(method);
-        let [pool, namespace] = &self.labels;
-        let new = || {
-            let labels = [pool, namespace, endpoint.name, METHODS[method]];
-            Box::new(EndpointSeries::new(labels.map(str::to_owned)))
-        };
-        let position = usize::from(endpoint.number) * METHODS.len() + method;
-        let series = self.endpoints[position].get_or_init(new);
-        series.count(status.as_u16());
-        if status.as_u16() < 300 {
-            series.took(took);
-        }
-    }
-
-    fn limited(&self, action: LimitedAction) {
-        let [pool, namespace] = &self.labels;
-        let series = || RATE_LIMIT.with_label_values(&[pool, namespace, action.name()]);
-        self.limited[action as usize].get_or_init(series).inc();
     }
 }
 
-impl Drop for NamespaceSeries {
-    fn drop(&mut self) {
-        let [pool, namespace] = &self.labels;
-        for action in [LimitedAction::Consume, LimitedAction::Produce] {
-            // A series without an event does not exist.
-            let _ = RATE_LIMIT.remove_label_values(&[pool, namespace, action.name()]);
-        }
+impl NamespaceSeries {
+    fn answered(&self, endpoint: Endpoint, method: &Method, status: StatusCode, took: Duration) {
+        let position = usize::from(endpoint.number) * METHODS.len() + method_number(method);
+        let new = || Box::new(EndpointSeries::new(endpoint.name));
+        self.endpoints[position]
+            .get_or_init(new)
+            .answered(status, took);
     }
 }
 
@@ -207,48 +228,28 @@ fn method_number(method: &Method) -> usize {
 }
 
 impl EndpointSeries {
-    const fn new(labels: [String; 4]) -> Self {
+    fn new(name: &'static str) -> Self {
+        // 15 ms times the powers of 2.5, as in lmstfy.
+        let bounds = exponential_buckets(15.0, 2.5, 9).expect("valid buckets");
         Self {
-            labels,
-            latency: OnceLock::new(),
-            codes: RwLock::new(Vec::new()),
+            name,
+            latency: histogram(&bounds),
+            codes: Mutex::default(),
         }
     }
 
-    fn took(&self, took: Duration) {
-        let series = || LATENCY.with_label_values(&self.labels);
-        let latency = self.latency.get_or_init(series);
-        latency.observe(took.as_secs_f64() * 1000.0);
-    }
-
-    fn count(&self, code: u16) {
-        let codes = self.codes.read();
-        if let Some((_, count)) = codes.iter().find(|(known, _)| *known == code) {
-            return count.inc();
-        }
-        drop(codes);
-        let series = self.of_code(code);
-        series.inc();
-        let mut codes = self.codes.write();
-        if !codes.iter().any(|(known, _)| *known == code) {
-            codes.push((code, series));
+    fn answered(&self, status: StatusCode, took: Duration) {
+        self.count(status);
+        if status.as_u16() < 300 {
+            self.latency.observe(took.as_secs_f64() * 1000.0);
         }
     }
 
-    fn of_code(&self, code: u16) -> IntCounter {
-        let [pool, namespace, endpoint, method] = &self.labels;
-        let code = code.to_string();
-        CODES.with_label_values(&[pool, namespace, endpoint, method, &code])
-    }
-}
-
-impl Drop for EndpointSeries {
-    fn drop(&mut self) {
-        let _ = LATENCY.remove_label_values(&self.labels);
-        let [pool, namespace, endpoint, method] = &self.labels;
-        for (code, _) in self.codes.get_mut() {
-            let code = code.to_string();
-            let _ = CODES.remove_label_values(&[pool, namespace, endpoint, method, &code]);
+    fn count(&self, status: StatusCode) {
+        let mut codes = self.codes.lock();
+        match codes.iter_mut().find(|(code, _)| *code == status) {
+            Some((_, count)) => *count += 1,
+            None => codes.push((status, 1)),
         }
     }
 }
@@ -257,12 +258,29 @@ impl Drop for EndpointSeries {
 mod tests {
     use super::*;
 
-    /// Otherwise both would have the same series, and the series of all surplus namespaces would end with this
-    /// namespace.
+    fn of_pools<const POOLS: usize>(pools: [&str; POOLS]) -> HttpMetrics {
+        HttpMetrics {
+            by_pool: pools.map(|pool| (pool.into(), PoolSeries::new(1))).into(),
+            of_no_pool: Arc::default(),
+        }
+    }
+
+    fn namespace(name: &str) -> Namespace {
+        Namespace::try_from(name).unwrap()
+    }
+
+    fn text(metrics: &HttpMetrics) -> String {
+        let mut families = metrics.families();
+        families.retain(|family| !family.get_metric().is_empty());
+        let text = prometheus::TextEncoder::new().encode_to_string(&families);
+        text.unwrap()
+    }
+
+    /// Otherwise both would have the same series.
     #[test]
     fn a_namespace_with_the_name_of_the_others_is_counted_with_them() {
-        let of_pool = PoolSeries::new("p".into(), 1);
-        let of = |name: &str| of_pool.of(&Namespace::try_from(name).unwrap());
+        let of_pool = PoolSeries::new(1);
+        let of = |name: &str| of_pool.of(&namespace(name));
         let others = of_pool.namespaces.others();
         assert!(Arc::ptr_eq(&of(OTHER), &others));
         assert!(!Arc::ptr_eq(&of("a"), &others));
@@ -271,7 +289,8 @@ mod tests {
 
     #[test]
     fn each_route_and_method_has_own_series() {
-        let series = NamespaceSeries::new("p", "n");
+        let metrics = of_pools(["p"]);
+        let series = metrics.by_pool["p"].of(&namespace("n"));
         let queue = Endpoint {
             number: 1,
             name: "/api/:namespace/:queue",
@@ -282,12 +301,8 @@ mod tests {
         series.answered(queue, &Method::PUT, StatusCode::CREATED, ms(20));
         let unmatched = Endpoint::UNMATCHED;
         series.answered(unmatched, &Method::OPTIONS, StatusCode::NOT_FOUND, ms(20));
-        series.limited(LimitedAction::Produce);
-        let text = || {
-            let families = prometheus::gather();
-            prometheus::TextEncoder::new().encode_to_string(&families)
-        };
-        let shown = text().unwrap();
+        metrics.limited("p", &namespace("n"), LimitedAction::Produce);
+        let shown = text(&metrics);
         let of = |api: &str, method: &str| {
             format!(r#"api="{api}",method="{method}",namespace="n",pool="p""#)
         };
@@ -314,8 +329,16 @@ mod tests {
             assert!(shown.contains(&expected), "{expected} is not in\n{shown}");
         }
         assert!(!shown.contains("consume"), "{shown}");
-        drop(series);
-        let shown = text().unwrap();
-        assert!(!shown.contains("namespace=\"n\""), "{shown}");
+    }
+
+    #[test]
+    fn namespaces_of_two_pools_have_own_series() {
+        let metrics = of_pools(["a", "ab"]);
+        metrics.limited("a", &namespace("bc"), LimitedAction::Produce);
+        metrics.limited("ab", &namespace("c"), LimitedAction::Produce);
+        let shown = text(&metrics);
+        for labels in [r#"namespace="bc",pool="a""#, r#"namespace="c",pool="ab""#] {
+            assert!(shown.contains(labels), "{labels} is not in\n{shown}");
+        }
     }
 }

@@ -25,8 +25,7 @@ pub fn may_have_series(queue: &QueueKey) -> bool {
 }
 
 /// The labels of a queue, or of all queues beyond the limit.
-#[must_use]
-pub fn queue_labels<'a>(pool: &'a str, queue: Option<&'a QueueKey>) -> [&'a str; 3] {
+fn queue_labels<'a>(pool: &'a str, queue: Option<&'a QueueKey>) -> [&'a str; 3] {
     let (namespace, queue) = match queue {
         Some(key) => (key.namespace.as_str(), key.queue.as_str()),
         None => (OTHER, OTHER),

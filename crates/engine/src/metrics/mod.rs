@@ -3,14 +3,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `pool` | metrics of jobs, by pool and by queue |
-//! | `gauges` | figures of servers, read from Redis on demand, and waiting consumers |
+//! | `scraped` | the families that are made for a scrape: of servers, waiting consumers and queues |
 //! | `series_table` | the bound on the number of names with their own metrics |
 //!
-//! Series with the label `namespace` come and go with the names: series of jobs are removed with their entry in the
-//! table, series of waiting consumers are made for each scrape.
+//! Series with the label `namespace` come and go with the names, so they are made for each scrape.
 
-pub(crate) mod gauges;
 pub(crate) mod pool;
+pub(crate) mod scraped;
 mod series_table;
 pub(crate) mod storage_failure;
 

@@ -1,17 +1,23 @@
 //! The metrics of jobs, by pool and by queue.
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, exponential_buckets};
+use prometheus::proto::MetricFamily;
+use prometheus::{Histogram, IntCounter, IntCounterVec, exponential_buckets};
 use tidegate_core::QueueKey;
-use tidegate_daemon::metrics::{OF_QUEUE, counters, histograms, may_have_series, queue_labels};
+use tidegate_daemon::metrics::{
+    FamilyTexts, OF_QUEUE, counters, counters_of_scrape, histogram, histograms_of_scrape,
+    labeled_rows, may_have_series,
+};
 
 use super::series_table::SeriesTable;
 
 /// The names and help texts of the counters of a pool, in the order of [`Count`]. The last counter is never
 /// incremented.
-const COUNTERS: [(&str, &str); 12] = [
+const COUNTERS: [FamilyTexts; 12] = [
     ("infra_lmstfy_redis_publish_jobs", "Number of jobs stored."),
     (
         "infra_lmstfy_redis_consume_multi_jobs",
@@ -72,48 +78,44 @@ enum Count {
     Dead,
 }
 
-/// 15 ms times the powers of 3.5, as in lmstfy.
-fn elapsed(name: &str, help: &str) -> HistogramVec {
-    let bounds = exponential_buckets(15.0, 3.5, 7).expect("valid buckets");
-    histograms(name, help, &OF_QUEUE, &bounds)
-}
-
 static OF_POOL: LazyLock<[IntCounterVec; COUNTERS.len()]> =
     LazyLock::new(|| COUNTERS.map(|(name, help)| counters(name, help, &["pool"])));
 
-static PUBLISHED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    counters(
+/// A family of queues: its name, its help text, and its metric of a queue.
+type QueueFamily<M> = (&'static str, &'static str, fn(&QueueMetrics) -> &M);
+
+/// The counters of a queue.
+const QUEUE_COUNTERS: [QueueFamily<AtomicU64>; 3] = [
+    (
         "infra_lmstfy_redis_publish_queue_jobs",
         "Number of jobs stored, by queue.",
-        &OF_QUEUE,
-    )
-});
-static CONSUMED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    counters(
+        |queue| &queue.published,
+    ),
+    (
         "infra_lmstfy_redis_consume_queue_jobs",
         "Number of jobs written to consumers, by queue.",
-        &OF_QUEUE,
-    )
-});
-static ACKED: LazyLock<IntCounterVec> = LazyLock::new(|| {
-    counters(
+        |queue| &queue.consumed,
+    ),
+    (
         "tidegate_jobs_acked_total",
         "Number of jobs acknowledged, by queue. The lmstfy wire deletes a job by an ack.",
-        &OF_QUEUE,
-    )
-});
-static ELAPSED: LazyLock<HistogramVec> = LazyLock::new(|| {
-    elapsed(
+        |queue| &queue.acked,
+    ),
+];
+
+/// The histograms of a queue.
+const QUEUE_HISTOGRAMS: [QueueFamily<Histogram>; 2] = [
+    (
         "infra_lmstfy_redis_job_elapsed_ms",
         "Time from the publish of a job to its delivery, in milliseconds.",
-    )
-});
-static ACK_ELAPSED: LazyLock<HistogramVec> = LazyLock::new(|| {
-    elapsed(
+        |queue| &queue.elapsed,
+    ),
+    (
         "infra_lmstfy_redis_job_ack_elapsed_ms",
         "Time from the publish of a job to its acknowledgement, in milliseconds.",
-    )
-});
+        |queue| &queue.ack_elapsed,
+    ),
+];
 
 #[derive(Debug)]
 pub(crate) struct PoolMetrics {
@@ -132,70 +134,72 @@ pub struct JobTraffic {
     pub ended: u64,
 }
 
-/// The metrics of a queue. A series exists from its first event on, and until this is dropped.
+/// The metrics of a queue. A series is shown from its first event on.
 #[derive(Debug)]
 struct QueueMetrics {
-    /// Pool, namespace and queue.
-    labels: [String; 3],
-    published: OnceLock<IntCounter>,
-    consumed: OnceLock<IntCounter>,
-    acked: OnceLock<IntCounter>,
-    elapsed: OnceLock<Histogram>,
-    ack_elapsed: OnceLock<Histogram>,
+    published: AtomicU64,
+    consumed: AtomicU64,
+    acked: AtomicU64,
+    elapsed: Histogram,
+    ack_elapsed: Histogram,
+}
+
+impl Default for QueueMetrics {
+    fn default() -> Self {
+        // 15 ms times the powers of 3.5, as in lmstfy.
+        let bounds = exponential_buckets(15.0, 3.5, 7).expect("valid buckets");
+        Self {
+            published: AtomicU64::default(),
+            consumed: AtomicU64::default(),
+            acked: AtomicU64::default(),
+            elapsed: histogram(&bounds),
+            ack_elapsed: histogram(&bounds),
+        }
+    }
 }
 
 impl QueueMetrics {
-    fn new(pool: &str, queue: Option<&QueueKey>) -> Self {
-        Self {
-            labels: queue_labels(pool, queue).map(str::to_owned),
-            published: OnceLock::new(),
-            consumed: OnceLock::new(),
-            acked: OnceLock::new(),
-            elapsed: OnceLock::new(),
-            ack_elapsed: OnceLock::new(),
-        }
-    }
-
     fn traffic(&self) -> JobTraffic {
-        let count = |counter: &OnceLock<IntCounter>| counter.get().map_or(0, IntCounter::get);
         JobTraffic {
-            published: count(&self.published),
-            delivered: count(&self.consumed),
-            ended: count(&self.acked),
+            published: self.published.load(Relaxed),
+            delivered: self.consumed.load(Relaxed),
+            ended: self.acked.load(Relaxed),
         }
-    }
-
-    fn published(&self, jobs: u64) {
-        let series = || PUBLISHED.with_label_values(&self.labels);
-        self.published.get_or_init(series).inc_by(jobs);
     }
 
     fn consumed(&self, ages: impl ExactSizeIterator<Item = Duration>) {
-        let series = || CONSUMED.with_label_values(&self.labels);
-        self.consumed.get_or_init(series).inc_by(ages.len() as u64);
-        let series = || ELAPSED.with_label_values(&self.labels);
-        let elapsed = self.elapsed.get_or_init(series);
-        ages.for_each(|age| elapsed.observe(millis(age)));
+        self.consumed.fetch_add(ages.len() as u64, Relaxed);
+        ages.for_each(|age| self.elapsed.observe(millis(age)));
     }
 
     fn acked(&self, age: Duration) {
-        let series = || ACKED.with_label_values(&self.labels);
-        self.acked.get_or_init(series).inc();
-        let series = || ACK_ELAPSED.with_label_values(&self.labels);
-        self.ack_elapsed.get_or_init(series).observe(millis(age));
+        self.acked.fetch_add(1, Relaxed);
+        self.ack_elapsed.observe(millis(age));
     }
 }
 
-impl Drop for QueueMetrics {
-    fn drop(&mut self) {
-        for family in [&PUBLISHED, &CONSUMED, &ACKED] {
-            // A series without an event does not exist.
-            let _ = family.remove_label_values(&self.labels);
-        }
-        for family in [&ELAPSED, &ACK_ELAPSED] {
-            let _ = family.remove_label_values(&self.labels);
-        }
-    }
+/// The families of the queues of these pools.
+pub(super) fn families_of_queues<'a>(
+    pools: impl Iterator<Item = (&'a str, &'a PoolMetrics)>,
+) -> Vec<MetricFamily> {
+    let rows: Vec<_> = pools.map(|(pool, it)| (pool, it.queues.rows())).collect();
+    let rows = || {
+        rows.iter()
+            .flat_map(|(pool, rows)| labeled_rows(pool, rows))
+    };
+    let counters = QUEUE_COUNTERS.into_iter().map(|(name, help, count)| {
+        let counts = rows().map(|(labels, queue)| (labels, count(queue).load(Relaxed)));
+        counters_of_scrape(
+            (name, help),
+            OF_QUEUE,
+            counts.filter(|(_, count)| *count > 0),
+        )
+    });
+    let histograms = QUEUE_HISTOGRAMS.into_iter().map(|(name, help, histogram)| {
+        let histograms = rows().map(|(labels, queue)| (labels, histogram(queue)));
+        histograms_of_scrape((name, help), OF_QUEUE, histograms)
+    });
+    counters.chain(histograms).collect()
 }
 
 fn millis(duration: Duration) -> f64 {
@@ -209,10 +213,7 @@ impl PoolMetrics {
             counters: OF_POOL
                 .each_ref()
                 .map(|family| family.with_label_values(&[pool])),
-            queues: SeriesTable::new(queues_max, QueueMetrics::new(pool, None), {
-                let pool = pool.to_owned();
-                move |queue| QueueMetrics::new(&pool, Some(queue))
-            }),
+            queues: SeriesTable::new(queues_max),
         }
     }
 
@@ -253,7 +254,7 @@ impl PoolMetrics {
             Count::Pushed
         };
         self.count(way, jobs);
-        self.of_queue(queue).published(jobs);
+        self.of_queue(queue).published.fetch_add(jobs, Relaxed);
     }
 
     /// Counts jobs reserved for consumers.

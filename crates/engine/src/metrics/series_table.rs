@@ -1,6 +1,5 @@
 //! Metrics by name, for a bounded number of names.
 
-use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +14,9 @@ const IDLE: Duration = Duration::from_secs(3600);
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The metrics of the first `entries_max` names, and of all other names together.
+#[derive(Debug)]
 pub struct SeriesTable<K, V> {
     entries_max: usize,
-    make: Box<dyn Fn(&K) -> V + Send + Sync>,
     /// Times in seconds are relative to this.
     began_at: Instant,
     inner: RwLock<SeriesTableInner<K, V>>,
@@ -38,28 +37,17 @@ struct SeriesEntry<V> {
     used_s: AtomicU64,
 }
 
-impl<K, V> fmt::Debug for SeriesTable<K, V> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SeriesTable").finish_non_exhaustive()
-    }
-}
-
-impl<K: Eq + Hash + Clone, V> SeriesTable<K, V> {
-    /// `make` makes the metrics of a name. The metrics of an idle name are dropped when another name takes its place.
-    pub fn new(
-        entries_max: usize,
-        others: V,
-        make: impl Fn(&K) -> V + Send + Sync + 'static,
-    ) -> Self {
+impl<K: Ord + Hash + Clone, V: Default> SeriesTable<K, V> {
+    /// The metrics of an idle name are dropped when another name takes its place.
+    pub fn new(entries_max: usize) -> Self {
         Self {
             entries_max,
-            make: Box::new(make),
             began_at: Instant::now(),
             inner: RwLock::new(SeriesTableInner {
                 entries: HashMap::default(),
                 looked_s: 0,
             }),
-            others: Arc::new(others),
+            others: Arc::default(),
         }
     }
 
@@ -77,6 +65,17 @@ impl<K: Eq + Hash + Clone, V> SeriesTable<K, V> {
     /// The metrics of all names for which there is no room.
     pub fn others(&self) -> Arc<V> {
         Arc::clone(&self.others)
+    }
+
+    /// The metrics of all names, in their order; `None` = of the names for which there is no room.
+    pub fn rows(&self) -> Vec<(Option<K>, Arc<V>)> {
+        let inner = self.inner.read();
+        let named = inner.entries.iter();
+        let named = named.map(|(key, entry)| (Some(key.clone()), Arc::clone(&entry.figures)));
+        let mut rows: Vec<_> = named.chain([(None, self.others())]).collect();
+        drop(inner);
+        rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+        rows
     }
 
     fn of_at(&self, key: &K, now_s: u64) -> Arc<V> {
@@ -109,7 +108,7 @@ impl<K: Eq + Hash + Clone, V> SeriesTable<K, V> {
             .entries
             .entry(key.clone())
             .or_insert_with(|| SeriesEntry {
-                figures: Arc::new((self.make)(key)),
+                figures: Arc::default(),
                 used_s: AtomicU64::new(now_s),
             });
         Arc::clone(&entry.figures)
@@ -121,19 +120,13 @@ mod tests {
     use super::*;
 
     fn table() -> SeriesTable<&'static str, AtomicU64> {
-        SeriesTable::new(2, AtomicU64::default(), |_| AtomicU64::default())
+        SeriesTable::new(2)
     }
 
     fn counts(table: &SeriesTable<&'static str, AtomicU64>) -> Vec<(Option<&'static str>, u64)> {
-        let inner = table.inner.read();
-        let known = inner.entries.iter();
-        let known = known.map(|(key, entry)| (Some(*key), &entry.figures));
-        let all = known.chain([(None, &table.others)]);
-        let mut counts: Vec<_> = all
-            .map(|(key, figure)| (key, figure.load(Ordering::Relaxed)))
-            .collect();
-        counts.sort();
-        counts
+        let rows = table.rows().into_iter();
+        rows.map(|(key, count)| (key, count.load(Ordering::Relaxed)))
+            .collect()
     }
 
     fn add(table: &SeriesTable<&'static str, AtomicU64>, key: &'static str, now_s: u64) {

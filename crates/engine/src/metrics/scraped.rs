@@ -1,5 +1,5 @@
-//! The gauges of servers and of waiting consumers. They are made for each scrape: a source or server that has gone is
-//! not shown.
+//! The metrics of servers, of waiting consumers and of queues. They are made for each scrape: a source or server that has
+//! gone is not shown.
 
 use std::ops::Add;
 use std::sync::Arc;
@@ -14,6 +14,9 @@ use tokio::task::spawn_blocking;
 
 use crate::consume::waiters::Source;
 use crate::engine::Engine;
+use crate::pool::Pool;
+
+use super::pool::families_of_queues;
 
 /// The families with one value for each pool.
 const OF_POOLS: [GaugeFamily<ServerFigures>; 9] = [
@@ -71,7 +74,7 @@ const WAITING: GaugeFamily<usize> = (
 );
 
 struct PoolGauges {
-    pool: Arc<str>,
+    pool: Arc<Pool>,
     servers: Option<ServerFigures>,
     waiting: QueueRows<usize>,
 }
@@ -79,12 +82,14 @@ struct PoolGauges {
 impl PoolGauges {
     /// At most `names_max` queues have series of their own: the queues with the most waiting consumers.
     fn new(
-        pool: Arc<str>,
+        pool: Arc<Pool>,
         servers: Option<ServerFigures>,
         waiting: &[(Source, usize)],
         names_max: usize,
     ) -> Self {
-        let here = waiting.iter().filter(|(source, _)| source.pool == pool);
+        let here = waiting
+            .iter()
+            .filter(|(source, _)| source.pool == pool.name);
         let here = here.map(|(source, consumers)| (source.queue.clone(), *consumers));
         Self {
             waiting: queue_rows(
@@ -99,11 +104,11 @@ impl PoolGauges {
     }
 }
 
-/// Reads the gauges of servers and waiting consumers. Takes a few seconds at most, also while Redis does not answer.
-pub async fn gauges(engine: &Engine) -> Vec<MetricFamily> {
+/// Reads the metrics of servers, waiting consumers and queues. Takes a few seconds at most, also while Redis does not
+/// answer.
+pub async fn scraped(engine: &Engine) -> Vec<MetricFamily> {
     let servers = join_all(engine.pools().map(|pool| pool.reads.servers())).await;
-    let names = engine.pools().map(|pool| Arc::clone(&pool.name));
-    let pools: Vec<_> = names.zip(servers).collect();
+    let pools: Vec<_> = engine.pools().cloned().zip(servers).collect();
     let (waiting, queues_max) = (engine.waiters.by_source(), engine.queues_max);
     // All queues are sorted, and there may be tens of thousands: requests must not wait for that.
     let making = spawn_blocking(move || {
@@ -117,13 +122,15 @@ pub async fn gauges(engine: &Engine) -> Vec<MetricFamily> {
 }
 
 fn families(pools: &[PoolGauges]) -> Vec<MetricFamily> {
-    let of_pools = OF_POOLS.iter().flat_map(|family| {
+    let of_pools = OF_POOLS.iter().map(|family| {
         let samples = pools.iter();
-        let samples = samples.filter_map(|it| Some(([&*it.pool], it.servers.as_ref()?)));
+        let samples = samples.filter_map(|it| Some(([&*it.pool.name], it.servers.as_ref()?)));
         gauges_of_scrape(family, ["pool"], samples)
     });
     let waiting = pools.iter();
-    let waiting = waiting.flat_map(|it| labeled_rows(&it.pool, &it.waiting));
+    let waiting = waiting.flat_map(|it| labeled_rows(&it.pool.name, &it.waiting));
     let waiting = gauges_of_scrape(&WAITING, OF_QUEUE, waiting);
-    of_pools.chain(waiting).collect()
+    let metrics = pools.iter().map(|it| (&*it.pool.name, &it.pool.metrics));
+    let of_queues = families_of_queues(metrics);
+    of_pools.chain([waiting]).chain(of_queues).collect()
 }
