@@ -4,13 +4,16 @@ pub(crate) mod answer;
 mod embedding;
 pub(crate) mod items;
 pub(crate) mod kinds;
+mod pages;
 mod settle;
 mod values;
 
 use utoipa::OpenApi;
 
+use pages::PageSchemas;
 use settle::SettleAnswerSchemas;
 
+use crate::v1::DeleteAnswer;
 use crate::v1::consume::{AckBody, FailBody, ReleaseBody, ReserveAnswer, ReserveBody, TouchBody};
 use crate::v1::job::{
     ActAnswer, ActBody, CancelAnswer, ChangedJob, JobChange, JobDetails, JobExplanation,
@@ -27,12 +30,11 @@ use crate::v1::relay::{RelayConfig, RelayDetails};
 use crate::v1::schedule::{Schedule, ScheduleDetails, ScheduleRuns};
 use crate::v1::values::{PageSize, QueueWeight, RunCount};
 use crate::v1::workers::WorkerView;
-use crate::v1::{DeleteAnswer, Page};
 use crate::{IfRunning, Namespace, Policy};
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
 #[derive(Debug, OpenApi)]
-#[openapi(modifiers(&SettleAnswerSchemas), components(schemas(
+#[openapi(modifiers(&PageSchemas, &SettleAnswerSchemas), components(schemas(
     AckBody,
     ActAnswer,
     ActBody,
@@ -52,13 +54,9 @@ use crate::{IfRunning, Namespace, Policy};
     JobOptions,
     KeyPage,
     Namespace,
-    Page<JobDetails>,
-    Page<QueueLanes>,
-    Page<QueuePolicy>,
-    Page<QueueView>,
-    Page<RelayDetails>,
-    Page<ScheduleDetails>,
-    Page<WorkerView>,
+    QueuePolicy,
+    QueueView,
+    WorkerView,
     PageSize,
     PolicyChange,
     Problem,

@@ -6,11 +6,9 @@ use crate::v1::values::CursorText;
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Page<T> {
     /// The items of this page.
     pub items: Vec<T>,
     /// The cursor of the next page; `null` at the end of the list.
-    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next: Option<CursorText>,
 }

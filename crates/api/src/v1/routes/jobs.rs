@@ -109,7 +109,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
              jobs of the queue, 10,000 at most, so it may be empty and yet not the last one.",
         )
         .parameters(of_job_list)
-        .answers(&[json(200, "Page_JobDetails", "A page of jobs, each with the last entry of its history only.")]),
+        .answers(&[json(200, "JobListPage", "A page of jobs.")]),
     operation(
         Post,
         ACT,

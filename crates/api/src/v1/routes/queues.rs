@@ -35,7 +35,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
             "Lists the queues of the namespace. A queue without jobs leaves the list within two minutes. Each page is sorted by name, the list is not. A queue may be on two pages.",
         )
         .parameters(of_list)
-        .answers(&[json(200, "Page_QueueView", "A page of queues, sorted by name. The pages are in no order.")]),
+        .answers(&[json(200, "QueueListPage", "A page of queues.")]),
     operation(
         Get,
         QUEUE,
@@ -116,7 +116,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
             "The queues with a stored policy, also queues without jobs. `*` as the namespace stands for all namespaces.",
         )
         .parameters(of_list)
-        .answers(&[json(200, "Page_QueuePolicy", "A page of queues that have a stored policy, sorted by namespace and name.")]),
+        .answers(&[json(200, "PolicyListPage", "A page of policies.")]),
     operation(
         Get,
         "/v1/{namespace}/lanes",
@@ -129,7 +129,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
             "The queues with more than one lane. `*` as the namespace stands for all namespaces.",
         )
         .parameters(of_list)
-        .answers(&[json(200, "Page_QueueLanes", "A page of queues with more than one lane, sorted by namespace and name.")]),
+        .answers(&[json(200, "LanesListPage", "A page of queues with their lanes.")]),
     operation(
         Get,
         LANES,

@@ -32,7 +32,7 @@ pub(super) const OPERATIONS: [OperationRow; 4] = [
             "The relays of the namespace by name, without their secrets. Relays that cannot be read are left out.",
         )
         .parameters(of_list)
-        .answers(&[json(200, "Page_RelayDetails", "A page of relays, by name.")]),
+        .answers(&[json(200, "RelayListPage", "A page of relays.")]),
     operation(
         Get,
         RELAY,

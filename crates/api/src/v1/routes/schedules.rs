@@ -34,7 +34,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
             "The schedules of the namespace by name. Schedules that cannot be read are left out.",
         )
         .parameters(of_list)
-        .answers(&[json(200, "Page_ScheduleDetails", "A page of schedules, by name.")]),
+        .answers(&[json(200, "ScheduleListPage", "A page of schedules.")]),
     operation(
         Get,
         SCHEDULE,

@@ -39,7 +39,7 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
              `limit` workers, or when they have 1,000 jobs.",
         )
         .parameters(of_list)
-        .answers(&[json(200, "Page_WorkerView", "A page of workers, by name.")]),
+        .answers(&[json(200, "WorkerListPage", "A page of workers, by name.")]),
     operation(
         Post,
         "/v1/{namespace}/reserve",
