@@ -296,8 +296,12 @@ fn every_request_and_answer_has_a_schema_and_examples() {
         .collect();
     let found = types_with_schemas();
     assert!(found.len() > 50, "{found:?}");
-    // Each settle call has a schema with its own of the outcomes.
-    for name in found.iter().filter(|name| *name != "Outcome") {
+    // Each settle call has a schema with its own of the outcomes. The others stand in the schemas of their arrays.
+    let inlined = ["Outcome", "AckItem", "QueueChoice"];
+    for name in found
+        .iter()
+        .filter(|name| !inlined.contains(&name.as_str()))
+    {
         assert!(names.contains(name.as_str()), "{name} is not in ApiSchemas");
         let needs_example = ["Body", "Answer", "Page"]
             .iter()
