@@ -12,11 +12,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use tidegate_local_redis::free_port;
 
+use crate::eventually::eventually;
 use crate::process::ChildProcess;
 use crate::program::{DaemonProgram, owned_pairs, read};
 use start::DaemonStart;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Time for a line to be written to the log.
+const LOG_LIMIT: Duration = Duration::from_secs(30);
 /// Starts with new ports, since another process may take a port before the daemon binds it.
 const PORT_TRIES: usize = 5;
 
@@ -329,6 +332,16 @@ impl Daemon {
     #[must_use]
     pub fn log(&self) -> String {
         read(&self.log)
+    }
+
+    /// The log once it has this text: a line is written a moment after its event.
+    pub async fn log_with(&self, text: &str) -> String {
+        let what = format!("the log has {text:?}");
+        let log = async || match self.log() {
+            log if log.contains(text) => Ok(log),
+            log => Err(log),
+        };
+        eventually(&what, LOG_LIMIT, log).await
     }
 
     fn process(&self) -> MutexGuard<'_, ChildProcess> {

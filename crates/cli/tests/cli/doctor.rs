@@ -124,7 +124,7 @@ async fn what_is_not_the_api_is_named() {
     for (url, parts) in [
         (
             "localhost",
-            ["server: the URL is not", "write it like http://"],
+            ["server: the URL names no server", "write it like http://"],
         ),
         (
             "http://no-such-host.invalid",
