@@ -3,12 +3,12 @@
 //! A server may close an idle connection at any time, also while a request for it is in flight. Such a request was not
 //! attempted: it is sent once more, over a new connection.
 
+mod connection_use;
 mod connections;
-mod connector;
 mod error;
 mod retry_after;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -18,19 +18,19 @@ use hyper::{Method, Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connect, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
+use connection_use::{ConnectionUse, RecordingConnector};
 pub use connections::Connections;
 #[cfg(feature = "tls")]
 pub use connections::tls_connector;
-use connector::{LimitedConnector, recording_dials};
 pub use error::RequestError;
 pub use retry_after::retry_after;
 
 /// Shorter than the time after which servers usually close idle connections.
 const IDLE_LIMIT: Duration = Duration::from_secs(20);
 
-type PooledClient<C> = Client<LimitedConnector<C>, Full<Bytes>>;
+type PooledClient<C> = Client<RecordingConnector<C>, Full<Bytes>>;
 
 /// Connections that are kept open between requests.
 #[derive(Debug, Clone)]
@@ -51,11 +51,11 @@ pub enum Resend {
 
 impl<C> HttpPool<C>
 where
-    LimitedConnector<C>: Connect + Clone + Send + Sync + 'static,
+    RecordingConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     /// A pool whose connections this connector makes. It does not connect yet.
     pub fn new(connector: C) -> Self {
-        let connector = LimitedConnector(connector);
+        let connector = RecordingConnector(connector);
         let mut builder = Client::builder(TokioExecutor::new());
         builder
             .pool_timer(TokioTimer::new())
@@ -67,7 +67,7 @@ where
 
     /// Sends a request, and returns the head of its answer within the limit of time.
     ///
-    /// If a connection that was idle ends before the head of an answer, the request is sent once more over a new
+    /// If a reused connection ends before the first byte of an answer, the request is sent once more over a new
     /// connection.
     ///
     /// # Errors
@@ -78,35 +78,58 @@ where
         resend: Resend,
         limit: Duration,
     ) -> Result<Response<Incoming>, RequestError> {
-        let deadline = Instant::now() + limit;
+        let begun = Instant::now();
         announce_empty_body(&mut request);
         let again = (resend == Resend::Allowed).then(|| request.clone());
-        let first = recording_dials(send(&self.pooled, request, deadline, limit)).await;
+        let first = send(&self.pooled, request, begun, limit).await;
         match (first, again) {
-            ((Err(RequestError::ConnectionBroken(_)), false), Some(request)) => {
-                send(&self.unpooled, request, deadline, limit).await
+            (Err((_, ConnectionEnd::BeforeAnswer)), Some(request)) => {
+                let second = send(&self.unpooled, request, begun, limit).await;
+                second.map_err(|(error, _)| error)
             }
-            ((first, _has_dialled), _) => first,
+            (first, _) => first.map_err(|(error, _)| error),
         }
     }
+}
+
+/// Where a connection ended.
+enum ConnectionEnd {
+    /// It was reused, and ended before the first byte of the answer.
+    BeforeAnswer,
+    Other,
 }
 
 async fn send<C>(
     client: &PooledClient<C>,
     mut request: Request<Full<Bytes>>,
-    deadline: Instant,
+    begun: Instant,
     limit: Duration,
-) -> Result<Response<Incoming>, RequestError>
+) -> Result<Response<Incoming>, (RequestError, ConnectionEnd)>
 where
-    LimitedConnector<C>: Connect + Clone + Send + Sync + 'static,
+    RecordingConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     let connection = capture_connection(&mut request);
-    match timeout_at(deadline, client.request(request)).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) if connection.connection_metadata().is_some() => Err(RequestError::TimedOut(limit)),
+    let deadline = tokio::time::Instant::from_std(begun) + limit;
+    let answer = timeout_at(deadline, client.request(request)).await;
+    let connected = connection.connection_metadata();
+    match answer {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => {
+            let connection = connected.as_ref().and_then(ConnectionUse::of);
+            let end = match connection {
+                Some(connection) if connection.ended_unanswered(begun) => {
+                    ConnectionEnd::BeforeAnswer
+                }
+                _ => ConnectionEnd::Other,
+            };
+            Err((error.into(), end))
+        }
         Err(_) => {
-            let text = format!("no connection within {limit:?}");
-            Err(RequestError::NotConnected(text))
+            let error = match connected.is_some() {
+                true => RequestError::TimedOut(limit),
+                false => RequestError::NotConnected(format!("no connection within {limit:?}")),
+            };
+            Err((error, ConnectionEnd::Other))
         }
     }
 }
