@@ -59,7 +59,7 @@ async fn main() {
     }
     let is_test = !std::env::args().any(|it| it == "--bench");
     let (rounds, kills) = if is_test {
-        (1, 4)
+        (1, 2)
     } else {
         (RETURN_ROUNDS, KILLS)
     };

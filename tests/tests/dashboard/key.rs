@@ -120,7 +120,7 @@ async fn ask_to_revoke(browser: &Browser, id: &str) {
     browser.open_page("/ui/keys").await;
     let button = format!("form:has(input[value='{id}']) button");
     browser.find(&button).await.click().await.unwrap();
-    browser.shows("It cannot be brought back.").await;
+    browser.shows("A revoked key cannot be brought back.").await;
     browser.shows(id).await;
 }
 

@@ -80,7 +80,9 @@ impl Pumps {
                     .get(name.as_str())
                     .is_some_and(|size| (low..=high).contains(size))
             };
-            match leaders.len() == BUCKETS && self.running.keys().all(is_even) {
+            // A pump that stops may still lead a bucket.
+            let only_running = sizes.len() == self.running.len();
+            match leaders.len() == BUCKETS && only_running && self.running.keys().all(is_even) {
                 true => Ok(leaders),
                 false => Err(format!("{sizes:?}")),
             }

@@ -19,14 +19,14 @@ const SHARED_LIMIT: Duration = Duration::from_secs(20);
 const BUCKETS: f64 = 256.0;
 /// Room for a busy machine. Calls to a silent primary wait for longer, and buckets that a stopped pump does not release
 /// are free after two thirds of [`LEASE`] at the earliest.
-const LATE_MAX: Duration = Duration::from_millis(2500);
-const LEASE: &str = "5s";
+const LATE_MAX: Duration = Duration::from_secs(8);
+const LEASE: &str = "15s";
 /// Between two jobs of a queue.
 const ROUND: Duration = Duration::from_millis(100);
 
 /// The settings of a pool whose calls wait for a silent primary for much longer than a job may be late.
 fn patient_settings(group: &ClusterGroup) -> String {
-    format!("{}command_timeout = \"10s\"\n", group.settings())
+    format!("{}command_timeout = \"30s\"\n", group.settings())
 }
 
 /// Waits until the pumps together lead all buckets.
@@ -88,10 +88,10 @@ async fn a_silent_primary_and_a_stopping_pump_delay_no_job_of_the_others() {
         sleep(ROUND).await;
         group.pause(silent);
         // Longer than the lease, after which calls for locks are given up.
-        sleep(Duration::from_secs(6)).await;
+        sleep(Duration::from_secs(16)).await;
         stopped.stop(STOP_LIMIT).await;
     };
-    let lateness = steady_lateness(&queues, 90, meanwhile).await;
+    let lateness = steady_lateness(&queues, 190, meanwhile).await;
     let what = "as a primary falls silent, and one of three pumps stops";
     let latest = latest(what, &lateness);
     assert!(latest < LATE_MAX, "{latest:?}");
