@@ -13,7 +13,7 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// The most states that wait to be sent: those of a start, many reloads and a stop.
+/// The most states that wait to be sent. A start, a reload and a stop send one or two each.
 const WAITING_MAX: usize = 64;
 /// Longest time that a stop waits for its message to be sent.
 const STOPPING_LIMIT: Duration = Duration::from_millis(100);
