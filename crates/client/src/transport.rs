@@ -146,7 +146,7 @@ impl HttpTransport {
         time_limit: Duration,
     ) -> Result<Self, Error> {
         Ok(Self {
-            connections: Connections::new(&base).map_err(Error::Setup)?,
+            connections: Connections::new(&base).map_err(|error| Error::Setup(error.into()))?,
             base,
             authorization,
             limits,

@@ -11,10 +11,11 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::{RequestError, causes};
+use crate::error::{ConnectorError, RequestError, causes};
 use crate::{HttpPool, Resend};
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// The longest time for the TCP connection to one address of the server.
+const TCP_CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Connections to a server that are kept open between requests. Clones share them.
 #[derive(Debug, Clone)]
@@ -31,10 +32,10 @@ impl Connections {
     ///
     /// # Errors
     /// The URL is `https://`, and the certificate authorities of the system cannot be read, or the feature `tls` is off.
-    pub fn new(url: &str) -> Result<Self, String> {
+    pub fn new(url: &str) -> Result<Self, ConnectorError> {
         let mut http = HttpConnector::new();
         http.set_nodelay(true);
-        http.set_connect_timeout(Some(CONNECT_LIMIT));
+        http.set_connect_timeout(Some(TCP_CONNECT_LIMIT));
         let scheme = url.split(':').next().unwrap_or_default();
         match scheme.eq_ignore_ascii_case("https") {
             false => Ok(Self::Plain(HttpPool::new(http))),
@@ -43,13 +44,16 @@ impl Connections {
     }
 
     #[cfg(feature = "tls")]
-    fn with_tls(http: HttpConnector) -> Result<Self, String> {
+    fn with_tls(http: HttpConnector) -> Result<Self, ConnectorError> {
         Ok(Self::Tls(HttpPool::new(tls_connector(http)?)))
     }
 
     #[cfg(not(feature = "tls"))]
-    fn with_tls(_: HttpConnector) -> Result<Self, String> {
-        Err("https:// needs the feature `tls` of the package `tidegate`".to_owned())
+    fn with_tls(_: HttpConnector) -> Result<Self, ConnectorError> {
+        Err(ConnectorError {
+            detail: "https:// needs the feature `tls` of the package `tidegate`".to_owned(),
+            remedy: "switch it on in Cargo.toml",
+        })
     }
 
     /// Sends a request as [`HttpPool::request`] does.
@@ -103,14 +107,13 @@ impl Connections {
 #[cfg(feature = "tls")]
 pub fn tls_connector<R>(
     mut http: HttpConnector<R>,
-) -> Result<HttpsConnector<HttpConnector<R>>, String> {
+) -> Result<HttpsConnector<HttpConnector<R>>, ConnectorError> {
     http.enforce_http(false);
     let provider = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider);
-    let builder = builder.map_err(|error| {
-        format!(
-            "failed to read the certificate authorities of this system: {error}; install the package ca-certificates"
-        )
+    let builder = builder.map_err(|error| ConnectorError {
+        detail: format!("failed to read the certificate authorities of this system: {error}"),
+        remedy: "install the package ca-certificates",
     })?;
     Ok(builder.https_or_http().enable_http1().wrap_connector(http))
 }

@@ -1,8 +1,24 @@
-//! Why a request has no answer.
+//! Why there are no connections, or a request has no answer.
 
 use std::time::Duration;
 
 use hyper_util::client::legacy;
+
+/// Why connections to a server cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("{detail}; {remedy}")]
+pub struct ConnectorError {
+    /// The cause.
+    pub detail: String,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+impl From<ConnectorError> for String {
+    fn from(error: ConnectorError) -> Self {
+        error.to_string()
+    }
+}
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]

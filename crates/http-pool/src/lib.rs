@@ -24,7 +24,7 @@ use connection_use::{ConnectionUse, RecordingConnector};
 pub use connections::Connections;
 #[cfg(feature = "tls")]
 pub use connections::tls_connector;
-pub use error::RequestError;
+pub use error::{ConnectorError, RequestError};
 pub use retry_after::retry_after;
 
 /// Shorter than the time after which servers usually close idle connections.

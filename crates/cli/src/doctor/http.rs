@@ -7,7 +7,7 @@ use http_body_util::Full;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 use serde::de::DeserializeOwned;
-use tidegate_http_pool::{Connections, Resend};
+use tidegate_http_pool::{Connections, ConnectorError, Resend};
 
 /// How long one request may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ impl HttpProbe {
     ///
     /// # Errors
     /// The certificate authorities cannot be read.
-    pub(super) fn new(url: &str) -> Result<Self, String> {
+    pub(super) fn new(url: &str) -> Result<Self, ConnectorError> {
         Connections::new(url).map(Self)
     }
 

@@ -72,10 +72,8 @@ async fn try_reach(url: &str) -> Result<ReachedServer, Unreachable> {
         )
     })?;
     connect(&host, port).await?;
-    let probe = HttpProbe::new(url).map_err(|error| {
-        let (detail, remedy) = error.split_once("; ").unwrap_or((&error, ""));
-        Unreachable::new(detail.to_owned(), remedy)
-    })?;
+    let probe =
+        HttpProbe::new(url).map_err(|error| Unreachable::new(error.detail, error.remedy))?;
     match probe.get(&format!("{url}/healthz")).await {
         Ok(health) => Ok(ReachedServer {
             probe,
