@@ -53,8 +53,7 @@ impl Workspace {
     pub(crate) fn cargo_with_lowest_priority(&self) -> Command {
         let mut nice = Command::new("nice");
         nice.args(["-n", "19"]).arg(cargo_program());
-        nice.current_dir(&self.root);
-        nice
+        in_folder(nice, &self.root)
     }
 
     /// Returns the names of all targets of integration tests, sorted, each once.
@@ -80,10 +79,22 @@ impl Workspace {
     }
 }
 
-fn cargo(root: &Path) -> Command {
-    let mut command = Command::new(cargo_program());
-    command.current_dir(root);
-    command
+/// A cargo that runs in this folder.
+pub(crate) fn cargo(folder: &Path) -> Command {
+    in_folder(Command::new(cargo_program()), folder)
+}
+
+/// Without the variables that `cargo run` sets for this program. The build script of `ring` depends on them: with them,
+/// `ring` and all packages above it would be compiled again whenever a call of cargo by hand follows one from here.
+fn in_folder(mut cargo: Command, folder: &Path) -> Command {
+    cargo.current_dir(folder);
+    for (name, _) in std::env::vars_os() {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("CARGO_MANIFEST_") || name_text.starts_with("CARGO_PKG_") {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
 }
 
 fn cargo_program() -> OsString {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::check::MutantCheck;
 use super::source_copy::SourceCopy;
+use crate::workspace;
 use tidegate_local_deployment::{CommandError, StopRequests};
 
 /// Time limit of a build; the first one compiles all dependencies.
@@ -147,10 +148,8 @@ impl<'a> Runner<'a> {
         check: &MutantCheck,
         label: &str,
     ) -> Result<Result<PathBuf, String>, CommandError> {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command
-            .current_dir(self.copy.root())
-            .env("CARGO_TARGET_DIR", self.copy.target());
+        let mut command = workspace::cargo(self.copy.root());
+        command.env("CARGO_TARGET_DIR", self.copy.target());
         match check {
             MutantCheck::Test {
                 package,
