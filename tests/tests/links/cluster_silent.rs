@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_testkit::{ClusterGroup, QueueClient, RedisOptions, eventually};
+use tidegate_testkit::{ClusterGroup, QueueClient, RedisOptions, eventually, print_figure};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::cluster_consumers::NO_FAILOVER_MS;
@@ -23,6 +23,8 @@ const LATE_MAX: Duration = Duration::from_secs(8);
 const LEASE: &str = "15s";
 /// Between two jobs of a queue.
 const ROUND: Duration = Duration::from_millis(100);
+/// Publishes and jobs that take longer than this are printed, since their times tell why.
+const NOTABLE: Duration = Duration::from_secs(1);
 
 /// The settings of a pool whose calls wait for a silent primary for much longer than a job may be late.
 fn patient_settings(group: &ClusterGroup) -> String {
@@ -51,8 +53,10 @@ async fn steady_lateness(
     let producing = queues.iter().map(|queue| async move {
         for round in 0..rounds {
             sleep_until(begin + round * ROUND).await;
-            let body = begin.elapsed().as_millis().to_string();
-            queue.publish(body).delay_s(1).ttl_s(600).id().await;
+            let published_at = begin.elapsed();
+            let body = published_at.as_millis().to_string();
+            let id = queue.publish(body).delay_s(1).ttl_s(600).id().await;
+            note_if_long("published", &id, published_at, begin.elapsed());
         }
     });
     let consuming = queues.iter().map(|queue| async move {
@@ -64,6 +68,7 @@ async fn steady_lateness(
             let published_ms: u64 = String::from_utf8(job.body).unwrap().parse().unwrap();
             let due = Duration::from_millis(published_ms) + Duration::from_secs(1);
             lateness.push(begin.elapsed().saturating_sub(due));
+            note_if_long("consumed", &job.id, due, begin.elapsed());
             queue.ack(&job.id).await;
         }
         lateness
@@ -72,6 +77,12 @@ async fn steady_lateness(
     let mut lateness = lateness.concat();
     lateness.sort_unstable();
     lateness
+}
+
+fn note_if_long(what: &str, id: &str, from: Duration, until: Duration) {
+    if until.saturating_sub(from) > NOTABLE {
+        print_figure(&format!("{id} was {what} from {from:?} to {until:?}"));
+    }
 }
 
 /// Neither while three pumps find out that a primary is silent, nor when one of them stops after that.

@@ -95,6 +95,7 @@ impl Fleet {
 impl Drop for Fleet {
     fn drop(&mut self) {
         if std::thread::panicking() {
+            print_figure(&self.logs());
             let kept = self.folder.take().map(TempDir::keep);
             print_figure(&format!(
                 "logs are kept in {}",
