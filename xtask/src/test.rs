@@ -15,14 +15,14 @@ use crate::tidy;
 use crate::workspace::Workspace;
 use cargo_call::EndedCall;
 use step::{StepOutcome, StepReport};
-use suites::Suites;
 pub(crate) use suites::{GENERATED_REQUESTS, test_flag};
+use suites::{QUICK, Suites};
 
 /// The flags of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct TestOptions {
-    /// Skip slow tests: failovers, killed processes, fault runs, timing, generated requests. Takes about 3 minutes once
-    /// everything is built
+    /// Skip slow tests: failovers, killed processes, fault runs, invalid input, timing, generated requests. Takes about
+    /// 3 minutes once everything is built
     #[arg(long)]
     quick: bool,
 }
@@ -54,8 +54,11 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
         (_, false) => Err("no Redis is available"),
     };
     if options.quick {
-        report.step("tests", || test(suites, Suites::test_quickly));
-        report.ended("lints", &lint(workspace));
+        thread::scope(|scope| {
+            let lints = scope.spawn(|| lint(workspace));
+            report.step("tests", || test(suites, Suites::test_quickly));
+            report.ended("lints", &lints.join().expect("the thread does not panic"));
+        });
     } else {
         thread::scope(|scope| {
             let beside = scope.spawn(|| {
@@ -126,14 +129,17 @@ fn document(workspace: &Workspace) -> EndedCall {
     EndedCall::of(doc)
 }
 
-/// With all tests the daemons have the features of dependencies that tests switch on. Built without, they and most
+/// With the tests the daemons have the features of dependencies that tests switch on. Built without, they and most
 /// dependencies would be compiled twice.
 fn build(workspace: &Workspace, quick: bool) -> StepOutcome {
-    let targets = match quick {
-        true => "--bins",
-        false => "--all-targets",
+    let targets: &[&str] = match quick {
+        true => &QUICK,
+        false => &["--all-targets"],
     };
-    cargo(workspace, &["build", "--workspace", targets, "--locked"])
+    cargo(
+        workspace,
+        &[&["build", "--workspace", "--locked"], targets].concat(),
+    )
 }
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> StepOutcome {
