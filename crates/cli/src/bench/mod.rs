@@ -7,7 +7,7 @@ mod report;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Client, PurgeState, QueueHandle};
+use tidegate::{Client, Error, PurgeState, QueueHandle};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::sleep;
 
@@ -21,6 +21,9 @@ use report::BenchReport;
 /// How long consumers have for the jobs that are left when the time is over.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How often a request of the clean-up is sent while the server does not answer.
+const CLEAN_UP_ATTEMPTS: u32 = 5;
+const CLEAN_UP_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the load and deletes the remaining jobs. The first signal ends the load early, the second signal the wait for
 /// the last jobs. Further signals end the waits for requests in flight and for the deletion: the server may not answer.
@@ -113,10 +116,21 @@ fn interrupted(queue: &str) -> CommandFailure {
     ))
 }
 
+/// Deletes jobs in this state. How many is not asked, so the request may be sent again after an answer was lost.
+async fn purge(queue: &QueueHandle, state: PurgeState) -> Result<(), Error> {
+    for _ in 1..CLEAN_UP_ATTEMPTS {
+        match queue.purge(state).await {
+            Err(error) if error.is_temporary() => sleep(CLEAN_UP_PAUSE).await,
+            purged => return purged.map(drop),
+        }
+    }
+    queue.purge(state).await.map(drop)
+}
+
 /// Deletes ready and dead jobs, and the queue itself unless it was named. Returns how many jobs it still has.
 async fn clean_up(queue: &QueueHandle, is_named: bool) -> Result<u64, CommandFailure> {
     for state in [PurgeState::Ready, PurgeState::Dead] {
-        queue.purge(state).await?;
+        purge(queue, state).await?;
     }
     if !is_named {
         queue.delete_if_empty().await?;

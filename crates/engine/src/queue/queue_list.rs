@@ -167,7 +167,8 @@ impl Pool {
         Ok(Some((queue.queue.clone(), sum)))
     }
 
-    /// Deletes a queue that has no jobs: its policy, and its names in lists. The next publish creates it again.
+    /// Deletes the policy of a queue that has no jobs. Lists leave the queue out within two minutes: pumps forget queues
+    /// without jobs.
     ///
     /// # Errors
     /// Redis gave no answer. The policy may be deleted.

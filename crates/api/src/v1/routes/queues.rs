@@ -57,7 +57,7 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
     )
         .about(
             "Delete a queue",
-            "Deletes the policy of a queue without jobs, and removes it from lists.",
+            "Deletes the policy of a queue without jobs. Lists leave the queue out within two minutes.",
         )
         .answers(&[json(200, "DeleteAnswer", "The queue is deleted.")])
         .problems(&[QueueNotEmpty]),
