@@ -29,7 +29,7 @@ fn exists(tree: &SourceTree, test: &str) -> bool {
     let Some((file, name)) = test.split_once("::") else {
         return false;
     };
-    let path = match file.starts_with("crates/") {
+    let path = match file.starts_with("crates/") || file.starts_with("tests/") {
         true => file.to_owned(),
         false => format!("{SUITES}/{file}"),
     };

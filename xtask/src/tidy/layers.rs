@@ -9,7 +9,7 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("crates/http-pool", &[]),
     ("crates/client", &["core", "http-pool"]),
     (
@@ -23,6 +23,7 @@ const LAYERS: [(&str, &[&str]); 22] = [
         ],
     ),
     ("crates/core", &[]),
+    ("tests/model", &["core"]),
     ("crates/store", &["core"]),
     (
         "crates/daemon",

@@ -13,6 +13,7 @@
 
 mod bucket;
 mod history;
+mod lanes;
 mod planted;
 mod system;
 mod verbs;

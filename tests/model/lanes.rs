@@ -4,11 +4,6 @@
 //!
 //! Each script is modelled as one step. `tests/tests/store/lanes.rs` checks that the scripts do the same.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "shows the number of states, and the paths to planted defects"
-)]
-
 use std::collections::BTreeSet;
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
