@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use redis::IntoConnectionInfo;
+use redis::{Cmd, IntoConnectionInfo};
 use tidegate_core::keys::{self, DeploymentKeys};
 use tidegate_core::{SlotWidth, placement};
 use tokio::time::{Instant, sleep};
@@ -129,9 +129,16 @@ fn check_buckets(config: &StoreConfig) -> Result<(), ConnectError> {
 /// Writes the layout into a new deployment; rejects a deployment with another layout.
 async fn claim_layout(store: &Store) -> Result<(), ConnectError> {
     let ours = server_check::layout(&store.inner.config);
-    let mut set = redis::cmd("SET");
-    set.arg(keys::LAYOUT).arg(&ours).arg("NX").arg("GET");
-    let found: Option<String> = store.command(&set).await?;
+    // A Redis that is full executes no `SET`, but its jobs can be consumed.
+    let known: Option<String> = store.command(&Cmd::get(keys::LAYOUT)).await?;
+    let found = match known {
+        Some(known) => Some(known),
+        None => {
+            let mut set = redis::cmd("SET");
+            set.arg(keys::LAYOUT).arg(&ours).arg("NX").arg("GET");
+            store.command(&set).await?
+        }
+    };
     match found {
         Some(found) if found != ours => Err(ServerCheckError::OtherLayout { found, ours }.into()),
         _ => Ok(()),
