@@ -58,7 +58,7 @@ pub struct JobOptions {
     /// it dead. Failures and lost workers are not counted then. Excludes `max_attempts`, `retry` and `start_within`.
     pub max_deliveries: Option<MaxDeliveries>,
     /// How long after its publish the job is deleted, in any state but dead, as a job of lmstfy. Needs
-    /// `max_deliveries`.
+    /// `max_deliveries`, and is not shorter than `delay`.
     pub ttl: Option<DurationMs>,
     /// How long the answer waits for the end of the job: it is then the result of the job. By default it does not wait.
     pub wait: Option<DurationMs>,
@@ -94,9 +94,15 @@ impl JobOptions {
             ("retry", self.retry.is_some()),
             ("start_within", self.start_within.is_some()),
         ];
-        match others.into_iter().find(|(_, is_set)| *is_set) {
-            Some((name, _)) => Err(InvalidRequest::of_both("max_deliveries", name)),
-            None => Ok(()),
+        if let Some((name, _)) = others.into_iter().find(|(_, is_set)| *is_set) {
+            return Err(InvalidRequest::of_both("max_deliveries", name));
+        }
+        match (self.ttl, self.delay) {
+            (Some(ttl), Some(delay)) if ttl < delay => {
+                let detail = "ttl counts from the publish and must not be shorter than delay: the job would be deleted before it is due";
+                Err(InvalidRequest::of_field("ttl", detail))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -218,6 +218,7 @@ fn a_job_that_counts_deliveries_has_no_options_about_failures() {
     for (query, field) in [
         (&[("ttl", "6s")][..], "ttl"),
         (&[counts, ("ttl", "0")], "ttl"),
+        (&[counts, ("ttl", "6s"), ("delay", "7s")], "ttl"),
         (&[counts, ("max_attempts", "4")], "max_deliveries"),
         (&[counts, ("retry", "{}")], "max_deliveries"),
         (&[counts, ("start_within", "1s")], "max_deliveries"),
@@ -276,9 +277,9 @@ fn the_text_of_options_has_one_order_and_no_absent_fields() {
         serde_json::to_string(&read(&one_of_two, &[]).unwrap()).unwrap(),
         r#"{"run_at":"2026-11-21T12:30:00.000Z","key":"order-17","if_exists":"replace","retain":"1d","idempotency_key":"abc","durability":"fsync+replica:1","lease":"1m30s","retry":{"max_attempts":4,"first":"1s","factor":1.5,"max":"1h","jitter":0.25},"start_within":"5m","wait":"20s"}"#
     );
-    let counted = [("ttl", "6s"), ("max_deliveries", "3"), ("delay", "30m")];
+    let counted = [("ttl", "6s"), ("max_deliveries", "3"), ("delay", "6s")];
     assert_eq!(
         serde_json::to_string(&read(&counted, &[]).unwrap()).unwrap(),
-        r#"{"delay":"30m","max_deliveries":3,"ttl":"6s"}"#
+        r#"{"delay":"6s","max_deliveries":3,"ttl":"6s"}"#
     );
 }
