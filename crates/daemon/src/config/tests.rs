@@ -385,6 +385,18 @@ fn a_text_about_values_is_shown_without_their_secrets() {
 }
 
 #[test]
+fn a_secret_that_is_a_part_of_a_word_hides_no_word() {
+    let given = with_secrets().file("[accounts]\nops = 'e'\nadmin = 'pool'\n");
+    let loaded = load::<SettingsWithSecrets>(&given.sources());
+    let values = loaded.ok().unwrap().values;
+    let text = "log.level: \"e\" is no level of pools, and e is none of pool.x";
+    assert_eq!(
+        values.without_secrets(text),
+        "log.level: \"<hidden>\" is no level of pools, and <hidden> is none of <hidden>.x"
+    );
+}
+
+#[test]
 fn our_file_overrides_a_foreign_file() {
     let given = TestSources::empty().file("[log]\nlevel = \"file\"\n");
     let values: toml::Table = "name = \"foreign\"\n[log]\nlevel = \"foreign\"\n"

@@ -89,7 +89,8 @@ impl ConfigValues {
         merge(&mut self.table, own);
     }
 
-    /// Replaces every secret of these values in a text, in its escaped form too.
+    /// Replaces the secrets of these values in a text, in their escaped form too, where they are whole words: a password
+    /// such as `pool` must not hide the names of settings that contain it.
     #[must_use]
     pub fn without_secrets(&self, text: &str) -> String {
         let secrets = secrets_in(&[], &Value::Table(self.table.clone()));
@@ -99,8 +100,20 @@ impl ConfigValues {
         let mut secrets: Vec<String> = quoted.chain(secrets.iter().cloned()).collect();
         // Longest first: a secret may contain another one.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        let secrets = secrets.iter().filter(|secret| !secret.is_empty());
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
+        let (mut shown, mut at) = (String::new(), 0);
+        while let Some(next) = text[at..].chars().next() {
+            match secrets.iter().find(|secret| is_word_at(text, at, secret)) {
+                Some(secret) => {
+                    shown.push_str(HIDDEN);
+                    at += secret.len();
+                }
+                None => {
+                    shown.push(next);
+                    at += next.len_utf8();
+                }
+            }
+        }
+        shown
     }
 
     /// Rejects printed settings that still have `<hidden>` in place of a secret.
@@ -138,4 +151,18 @@ fn replace(table: &mut Table, path: &[String], newer: &Table) {
             table.remove(key);
         }
     }
+}
+
+/// Whether `word`, which is not empty, is at this place of a text, and no part of a longer word.
+fn is_word_at(text: &str, at: usize, word: &str) -> bool {
+    let is_in_word = |letter: Option<char>| {
+        letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-')
+    };
+    let (before, rest) = text.split_at(at);
+    let Some(behind) = rest.strip_prefix(word) else {
+        return false;
+    };
+    let begins_inside = is_in_word(before.chars().next_back()) && is_in_word(word.chars().next());
+    let ends_inside = is_in_word(word.chars().next_back()) && is_in_word(behind.chars().next());
+    !word.is_empty() && !begins_inside && !ends_inside
 }
