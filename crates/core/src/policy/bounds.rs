@@ -1,5 +1,9 @@
 //! Bounds of the values of a policy.
 
+use std::fmt;
+
+use crate::v1::values::DurationMs;
+
 /// A value of a policy is out of its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} should be {bounds}")]
@@ -11,15 +15,26 @@ pub struct InvalidPolicy {
 }
 
 /// Checks that a value is from `min` to `max`.
-pub(super) fn within(
+pub(super) fn within<T: PartialOrd + fmt::Display>(
     field: &'static str,
-    value: u64,
-    min: u64,
-    max: u64,
+    value: T,
+    min: T,
+    max: T,
 ) -> Result<(), InvalidPolicy> {
-    if (min..=max).contains(&value) {
+    if min <= value && value <= max {
         return Ok(());
     }
     let bounds = format!("from {min} to {max}");
     Err(InvalidPolicy { field, bounds })
+}
+
+/// The same for durations in ms.
+pub(super) fn within_ms(
+    field: &'static str,
+    value_ms: u64,
+    min_ms: u64,
+    max_ms: u64,
+) -> Result<(), InvalidPolicy> {
+    let [value, min, max] = [value_ms, min_ms, max_ms].map(DurationMs::saturating);
+    within(field, value, min, max)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{InvalidPolicy, within};
+use super::bounds::{InvalidPolicy, within, within_ms};
 use super::retry::RetryPolicy;
 use crate::limits::{
     DURATION_MS_MAX, KEEP_DEAD_MS_MIN, LEASE_MS_MAX, LEASE_MS_MIN, MAX_JOBS_MAX, MAX_RUNNING_MAX,
@@ -68,11 +68,15 @@ impl Policy {
     /// # Errors
     /// A value is out of its bounds. The error names the first one.
     pub fn check(&self) -> Result<(), InvalidPolicy> {
-        within("lease_ms", self.lease_ms, LEASE_MS_MIN, LEASE_MS_MAX)?;
+        within_ms("lease_ms", self.lease_ms, LEASE_MS_MIN, LEASE_MS_MAX)?;
         self.retry.check()?;
-        within("retain_ms", self.retain_ms, 0, RETAIN_MS_MAX)?;
+        within_ms("retain_ms", self.retain_ms, 0, RETAIN_MS_MAX)?;
         if let Some(end) = self.paused_until {
-            within("paused_until", end.as_ms(), 1, DURATION_MS_MAX)?;
+            let (first, last) = (
+                Timestamp::saturating(1),
+                Timestamp::saturating(DURATION_MS_MAX),
+            );
+            within("paused_until", end, first, last)?;
         }
         if let Some(jobs) = self.max_jobs {
             within("max_jobs", jobs, 1, MAX_JOBS_MAX)?;
@@ -81,7 +85,7 @@ impl Policy {
             within("max_running", jobs, 1, MAX_RUNNING_MAX)?;
         }
         match self.keep_dead_ms {
-            Some(kept_ms) => within("keep_dead_ms", kept_ms, KEEP_DEAD_MS_MIN, DURATION_MS_MAX),
+            Some(kept_ms) => within_ms("keep_dead_ms", kept_ms, KEEP_DEAD_MS_MIN, DURATION_MS_MAX),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{InvalidPolicy, within};
+use super::bounds::{InvalidPolicy, within, within_ms};
 use crate::extension::{RetryDelays, RetrySteps};
 use crate::limits::{ATTEMPTS_MAX, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RETRY_FACTOR_MAX};
 
@@ -155,8 +155,8 @@ fn check_steps(steps: &RetrySteps) -> Result<(), InvalidPolicy> {
             factor,
             max_ms,
         } => {
-            within("retry.first_ms", *first_ms, 1, RETRY_DELAY_MS_MAX)?;
-            within("retry.max_ms", *max_ms, *first_ms, RETRY_DELAY_MS_MAX)?;
+            within_ms("retry.first_ms", *first_ms, 1, RETRY_DELAY_MS_MAX)?;
+            within_ms("retry.max_ms", *max_ms, *first_ms, RETRY_DELAY_MS_MAX)?;
             if (1.0..=RETRY_FACTOR_MAX).contains(factor) {
                 return Ok(());
             }

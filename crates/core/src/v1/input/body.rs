@@ -55,10 +55,7 @@ fn malformed(error: &serde_json::Error) -> InvalidRequest {
 fn invalid(body: &[u8], path: &str, error: &serde_json::Error) -> InvalidRequest {
     let text = match error.is_data() {
         true => without_position(error),
-        // serde_json reports another type as malformed JSON where one of several words is expected.
-        false if serde_json::from_slice::<IgnoredAny>(body).is_ok() => {
-            "invalid type: expected a string".to_owned()
-        }
+        false if serde_json::from_slice::<IgnoredAny>(body).is_ok() => of_valid_json(error),
         false => return malformed(error),
     };
     let invalid = InvalidRequest::from_serde(&text, ProblemCode::InvalidBody);
@@ -66,6 +63,18 @@ fn invalid(body: &[u8], path: &str, error: &serde_json::Error) -> InvalidRequest
         "." => invalid,
         path => invalid.at(path),
     }
+}
+
+/// The text of an error that serde_json reports as malformed JSON, although the JSON is valid.
+fn of_valid_json(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = match text {
+        _ if text.contains("number out of range") => "the number is beyond 1.8e308",
+        _ if text.contains("hex escape") => "the text has half of a surrogate pair",
+        // One of several words is expected here.
+        _ => "invalid type: expected a string",
+    };
+    text.to_owned()
 }
 
 /// The text of an error without the line and column, which the name of the field makes superfluous.
@@ -96,6 +105,7 @@ mod tests {
         run_at: Option<Timestamp>,
         until: Option<Timestamp>,
         queue: Option<QueueName>,
+        factor: Option<f64>,
         json: Option<JsonText>,
         bytes: Option<Base64Bytes>,
     }
@@ -124,7 +134,7 @@ mod tests {
         assert_eq!(first.json.as_ref().unwrap().as_str(), r#"{"n":1.00}"#);
         assert_eq!(first.bytes.as_ref().unwrap().0, b"a");
         assert_eq!(second.run_at.unwrap().as_ms(), 1_795_264_200_000);
-        assert!(second.until.is_none() && second.queue.is_none());
+        assert!(second.until.is_none() && second.queue.is_none() && second.factor.is_none());
     }
 
     #[test]
@@ -175,6 +185,14 @@ mod tests {
                 "invalid_body: the body is not valid JSON: trailing characters",
             ),
             ("\u{ff}", "invalid_body: the body is not valid JSON"),
+            (
+                r#"{"items":[{"queue":"\ud800"}]}"#,
+                "invalid_body: items[0].queue: the text has half of a surrogate pair",
+            ),
+            (
+                r#"{"items":[{"factor":1e400}]}"#,
+                "invalid_body: items[0].factor: the number is beyond 1.8e308",
+            ),
         ] {
             let error = read(body).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{body}: {error}");
