@@ -1,7 +1,7 @@
 //! Publishing, showing, changing and cancelling jobs.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate_testkit::{NativeClient, Stack};
 
 #[tokio::test]
@@ -250,5 +250,70 @@ async fn a_job_that_is_done_is_shown_without_its_payload() {
     }
     let payload = client.get("/queues/q/jobs/key:a/payload").await;
     assert_eq!(payload.expect(404).json()["code"], "job_not_found");
+    stack.finish().await;
+}
+
+/// Each call waits for its durability: jobs with keys and without share calls.
+#[tokio::test]
+async fn a_batch_of_jobs_with_and_without_keys_waits_once_for_its_durability() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "ns").await;
+    let job = |number: u32| match number % 2 {
+        0 => json!({"payload": number, "durability": "replica:1"}),
+        _ => json!({"payload": number, "durability": "replica:1", "key": format!("k{number}")}),
+    };
+    let jobs: Vec<Value> = (0..16).map(job).collect();
+    let batch = client
+        .call("POST", "/queues/q/jobs/batch", &json!({"jobs": jobs}))
+        .await;
+    // There is no replica.
+    let results = batch.expect(200).json();
+    let codes = results["results"].as_array().unwrap().iter();
+    let codes: Vec<&str> = codes
+        .map(|it| it["problem"]["code"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(codes, ["not_durable"; 16], "{results}");
+    let waits = stack
+        .api(0)
+        .metric("tidegate_durable_publishes_total")
+        .await;
+    assert_eq!(waits, 1.0);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn jobs_that_are_revived_or_cancelled_while_they_run_are_counted() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "ns").await;
+    let publish = "key=a&max_attempts=1&if_exists=replace";
+    client.publish("q", publish, "1").await.expect(201);
+    let fail = async || {
+        let lease = client.reserve("q", 1).await[0]["lease"].clone();
+        client
+            .settle(
+                "fail",
+                &json!({"leases": [{"lease": lease, "error": "no"}]}),
+            )
+            .await
+    };
+    assert_eq!(fail().await[0]["outcome"], "dead");
+    let revived = client.publish("q", publish, "2").await;
+    assert_eq!(revived.expect(200).json()["outcome"], "revived");
+    let respawned = "infra_lmstfy_redis_deadletter_respawn_jobs";
+    assert_eq!(stack.api(0).metric(respawned).await, 1.0);
+    let lease = client.reserve("q", 1).await[0]["lease"].clone();
+    client
+        .send("DELETE", "/queues/q/jobs/key:a?running=ask", &[], b"")
+        .await
+        .expect(202);
+    let failed = client
+        .settle(
+            "fail",
+            &json!({"leases": [{"lease": lease, "error": "no"}]}),
+        )
+        .await;
+    assert_eq!(failed[0]["outcome"], "cancelled");
+    let deleted = "infra_lmstfy_redis_pool_delete_jobs";
+    assert_eq!(stack.api(0).metric(deleted).await, 1.0);
     stack.finish().await;
 }

@@ -102,10 +102,10 @@ async fn publish_all(
     let mut results = Vec::with_capacity(jobs.len());
     let mut jobs = jobs.into_iter().peekable();
     while let Some(first) = jobs.next() {
-        let kind = |(job, options): &BatchJob| (job.is_keyed(), options.durability);
-        let (of_first, mut run) = (kind(&first), vec![first]);
+        // Each run waits for its durability, so jobs with keys and without share runs.
+        let (durability, mut run) = (first.1.durability, vec![first]);
         while run.len() < PUBLISH_JOBS_MAX
-            && let Some(next) = jobs.next_if(|job| kind(job) == of_first)
+            && let Some(next) = jobs.next_if(|(_, options)| options.durability == durability)
         {
             run.push(next);
         }

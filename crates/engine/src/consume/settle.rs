@@ -129,6 +129,7 @@ impl Pool {
             match outcome {
                 Outcome::Dead => self.metrics.died(1),
                 Outcome::Released => self.metrics.released(),
+                Outcome::Cancelled => self.metrics.deleted(1),
                 _ => {}
             }
         }

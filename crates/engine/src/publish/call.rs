@@ -175,15 +175,16 @@ impl Pool {
         receipt: Receipt,
         target: DurabilityTarget,
     ) -> Published {
-        let created = jobs.iter().flatten();
-        let created = created.filter(|job| job.outcome == PublishOutcome::Created);
-        let (mut delayed, mut others) = (0, 0);
-        for job in created {
-            match job.state {
-                Some(JobState::Delayed) => delayed += 1,
-                _ => others += 1,
+        let (mut delayed, mut others, mut revived) = (0, 0, 0);
+        for job in jobs.iter().flatten() {
+            match (job.outcome, job.state) {
+                (PublishOutcome::Created, Some(JobState::Delayed)) => delayed += 1,
+                (PublishOutcome::Created, _) => others += 1,
+                (PublishOutcome::Revived, _) => revived += 1,
+                _ => {}
             }
         }
+        self.metrics.respawned(revived);
         for (jobs, is_delayed) in [(delayed, true), (others, false)] {
             if jobs > 0 {
                 self.metrics.published(queue, jobs, is_delayed);
