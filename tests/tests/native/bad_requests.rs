@@ -500,6 +500,10 @@ async fn wrong_paths_and_methods_have_their_codes() {
         ("GET", "/nothing/here", json!(null), 404, "route_not_found"),
     ];
     expect_refusals(&client, requests).await;
+    for (method, path, status) in [("POST", "/nothing/here", 404), ("PUT", "/ack", 405)] {
+        let refused = client.call(method, path, &json!({})).await;
+        assert_eq!(refused.expect(status).json()["applied"], "no", "{path}");
+    }
     let allowed = client.call("PUT", "/ack", &json!({})).await.expect(405);
     assert_eq!(allowed.header("allow"), Some("POST"));
     let id = allowed.header("x-request-id").unwrap().to_owned();

@@ -249,3 +249,21 @@ async fn a_closed_queue_answers_repeated_requests() {
     assert_eq!(self::jobs(&client, "q").await["ready"], 1);
     stack.finish().await;
 }
+
+#[tokio::test]
+async fn a_policy_is_created_once_with_if_none_match() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "ns").await;
+    let path = "/queues/q/policy";
+    let headers = [("Content-Type", "application/json"), ("If-None-Match", "*")];
+    let created = client
+        .send("PUT", path, &headers, br#"{"max_jobs":5}"#)
+        .await;
+    created.expect(200);
+    let again = client
+        .send("PUT", path, &headers, br#"{"closed":true}"#)
+        .await;
+    assert_eq!(again.expect(412).json()["code"], "version_mismatch");
+    assert_eq!(client.get(path).await.expect(200).json()["max_jobs"], 5);
+    stack.finish().await;
+}

@@ -45,7 +45,7 @@ pub(crate) fn is_known(headers: &HeaderMap, version: impl Display) -> bool {
 ///
 /// # Errors
 /// It is not a version in quotes, and not `*`.
-pub(crate) fn if_match<T: FromStr>(headers: &HeaderMap) -> Result<Option<T>, NotAnETag> {
+fn if_match<T: FromStr>(headers: &HeaderMap) -> Result<Option<T>, NotAnETag> {
     let Some(value) = headers.get(header::IF_MATCH) else {
         return Ok(None);
     };

@@ -6,16 +6,16 @@
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::Policy;
-use tidegate_core::v1::Page;
 use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::{ListQuery, PolicyChange, QueuePolicy};
+use tidegate_core::v1::{Page, Precondition};
 use tidegate_engine::{PolicyChangeError, VersionMismatch};
 use tidegate_store::{Damaged, TableRevision, TableSetOutcome};
 
 use super::answer::{json_answer, page_answer, page_with_cursor};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use crate::http::etag::{self, NotAnETag, if_match};
+use crate::http::etag::{self, NotAnETag, precondition};
 use crate::http::unread;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -59,7 +59,11 @@ pub(super) async fn patch(request: NativeRequest) -> Result<Response<Body>, Nati
 async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
     let queue = request.queue()?;
-    let expected = if_match(&request.headers)?;
+    let expected = match precondition(&request.headers)? {
+        Precondition::None | Precondition::Exists => None,
+        Precondition::Is(revision) => Some(revision),
+        Precondition::Missing => Some(TableRevision::default()),
+    };
     let body: PolicyChange = request.read_json().await?;
     let table = &request.pool().policies;
     if replaces {

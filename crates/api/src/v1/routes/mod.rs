@@ -130,8 +130,10 @@ pub(crate) fn is_native(path: &str) -> bool {
 /// Handles a request. The endpoint is [`Endpoint::UNMATCHED`] if there is no handler for it.
 pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answering) {
     let request_id = api_request.context.id;
+    let method = &api_request.head.method;
+    let changes = method != Method::GET && method != Method::HEAD;
     let refused = |error: NativeError| -> Answering {
-        Box::pin(std::future::ready(error.answer(request_id, false)))
+        Box::pin(std::future::ready(error.answer(request_id, changes)))
     };
     let Ok(found) = ROUTER.at(api_request.head.uri.path()) else {
         let error = NativeError::of(ProblemCode::RouteNotFound);

@@ -104,8 +104,12 @@ fn condition(name: &str, pattern: &str, description: &str) -> Parameter {
 const ETAG_OR_ANY: &str = "^([*]|\"(0|[1-9][0-9]{0,17}[.][0-9a-f]{8})\")$";
 
 pub(in crate::v1) fn of_policy_change() -> Vec<Parameter> {
-    let description = "The `ETag` of the policy that the change is made for, or `*` for any. If the policy has another one, nothing is changed.";
-    vec![condition("If-Match", ETAG_OR_ANY, description)]
+    let is = "The `ETag` of the policy that the change is made for, or `*` for any. If the policy has another one, nothing is changed.";
+    let is_none = "`*`: the queue must have no policy. Otherwise nothing is changed.";
+    vec![
+        condition("If-Match", ETAG_OR_ANY, is),
+        condition("If-None-Match", "^[*]$", is_none),
+    ]
 }
 
 pub(in crate::v1) fn of_relay_change() -> Vec<Parameter> {

@@ -52,7 +52,8 @@ pub struct PublishedJob {
     pub run_at: Option<Timestamp>,
     /// The copies of it that exist.
     pub durability: Durability,
-    /// Whether this repeats the answer to an earlier publish with the same `Idempotency-Key`.
+    /// Whether an earlier publish with the same `Idempotency-Key` has stored the job. `outcome` is then `created`,
+    /// whatever it was, and `state` and `run_at` are as they are now: `done` also if the job is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
