@@ -117,3 +117,18 @@ fn metadata(root: &Path, arguments: &[&str]) -> Result<Value, String> {
     }
     serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_is_called_without_the_variables_of_this_package() {
+        let call = cargo(Path::new("."));
+        let removed = call.get_envs().filter(|(_, value)| value.is_none());
+        let removed: Vec<_> = removed.map(|(name, _)| name).collect();
+        for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"] {
+            assert!(removed.iter().any(|it| *it == name), "{name}: {removed:?}");
+        }
+    }
+}
