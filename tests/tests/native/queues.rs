@@ -264,6 +264,9 @@ async fn a_policy_is_created_once_with_if_none_match() {
         .send("PUT", path, &headers, br#"{"closed":true}"#)
         .await;
     assert_eq!(again.expect(412).json()["code"], "version_mismatch");
+    let no_etag = [("If-None-Match", "\"0\"")];
+    let refused = client.send("PUT", path, &no_etag, b"{}").await;
+    assert_eq!(refused.expect(400).json()["field"], "if-none-match");
     assert_eq!(client.get(path).await.expect(200).json()["max_jobs"], 5);
     stack.finish().await;
 }

@@ -6,7 +6,7 @@
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::Policy;
-use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::queue::{ListQuery, PolicyChange, QueuePolicy};
 use tidegate_core::v1::{Page, Precondition};
 use tidegate_engine::{PolicyChangeError, VersionMismatch};
@@ -15,7 +15,8 @@ use tidegate_store::{Damaged, TableRevision, TableSetOutcome};
 use super::answer::{json_answer, page_answer, page_with_cursor};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use crate::http::etag::{self, NotAnETag, precondition};
+use super::table_change::condition;
+use crate::http::etag;
 use crate::http::unread;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -59,7 +60,7 @@ pub(super) async fn patch(request: NativeRequest) -> Result<Response<Body>, Nati
 async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Body>, NativeError> {
     request.without_query()?;
     let queue = request.queue()?;
-    let expected = match precondition(&request.headers)? {
+    let expected = match condition(&request, "policy")? {
         Precondition::None | Precondition::Exists => None,
         Precondition::Is(revision) => Some(revision),
         Precondition::Missing => Some(TableRevision::default()),
@@ -96,11 +97,4 @@ fn answer(policy: &Policy, revision: TableRevision) -> Response<Body> {
     let mut response = json_answer(StatusCode::OK, policy);
     etag::set(response.headers_mut(), revision);
     response
-}
-
-impl From<NotAnETag> for NativeError {
-    fn from(_: NotAnETag) -> Self {
-        let detail = "If-Match should be the ETag of a policy, in quotes, or *";
-        InvalidRequest::of_field("if-match", detail).into()
-    }
 }

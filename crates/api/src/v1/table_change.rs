@@ -1,4 +1,4 @@
-//! Changes of entries of tables, such as relays and schedules, that depend on the revision of the stored entry.
+//! Changes of entries of tables, such as policies, relays and schedules, that depend on the revision of the stored entry.
 
 use axum::http::header;
 use tidegate_core::v1::Precondition;

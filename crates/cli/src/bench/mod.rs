@@ -118,13 +118,15 @@ fn interrupted(queue: &str) -> CommandFailure {
 
 /// Deletes jobs in this state. How many is not asked, so the request may be sent again after an answer was lost.
 async fn purge(queue: &QueueHandle, state: PurgeState) -> Result<(), Error> {
+    let mut purged = queue.purge(state).await;
     for _ in 1..CLEAN_UP_ATTEMPTS {
-        match queue.purge(state).await {
-            Err(error) if error.is_temporary() => sleep(CLEAN_UP_PAUSE).await,
-            purged => return purged.map(drop),
+        if !purged.as_ref().is_err_and(Error::is_temporary) {
+            break;
         }
+        sleep(CLEAN_UP_PAUSE).await;
+        purged = queue.purge(state).await;
     }
-    queue.purge(state).await.map(drop)
+    purged.map(drop)
 }
 
 /// Deletes ready and dead jobs, and the queue itself unless it was named. Returns how many jobs it still has.

@@ -184,7 +184,9 @@ impl Pool {
                 _ => {}
             }
         }
-        self.metrics.respawned(revived);
+        if revived > 0 {
+            self.metrics.respawned(revived);
+        }
         for (jobs, is_delayed) in [(delayed, true), (others, false)] {
             if jobs > 0 {
                 self.metrics.published(queue, jobs, is_delayed);

@@ -68,13 +68,15 @@ fn invalid(body: &[u8], path: &str, error: &serde_json::Error) -> InvalidRequest
 /// The text of an error that serde_json reports as malformed JSON, although the JSON is valid.
 fn of_valid_json(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let text = match text {
-        _ if text.contains("number out of range") => "the number is beyond 1.8e308",
-        _ if text.contains("hex escape") => "the text has half of a surrogate pair",
+    let cause = if text.contains("number out of range") {
+        "the number is beyond 1.8e308"
+    } else if text.contains("hex escape") {
+        "the text has half of a surrogate pair"
+    } else {
         // One of several words is expected here.
-        _ => "invalid type: expected a string",
+        "invalid type: expected a string"
     };
-    text.to_owned()
+    cause.to_owned()
 }
 
 /// The text of an error without the line and column, which the name of the field makes superfluous.
