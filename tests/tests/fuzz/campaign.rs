@@ -119,7 +119,7 @@ async fn replay_entry(target: &FuzzTarget, seen: &Mutex<CampaignTotals>, entry: 
     let mut rng = random(&entry.name);
     let length = entry.bytes.len();
     let mut deliveries = vec![
-        ByteDelivery::Whole,
+        ByteDelivery::Awaited,
         ByteDelivery::Half(length),
         ByteDelivery::Leave(length),
     ];

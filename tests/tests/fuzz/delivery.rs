@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -15,6 +15,8 @@ use crate::wire::{self, find};
 
 /// A daemon that sends nothing for this time has nothing to send, or waits for a job.
 const QUIET: Duration = Duration::from_millis(150);
+/// The time to the first answer of a delivery that waits for one, however busy the machine is.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// The longest time to an answer or the end. The daemon discards the rest of a body for at most 10 s.
 const END_LIMIT: Duration = Duration::from_secs(60);
 /// Searching more bytes than this would take longer than what is measured.
@@ -26,6 +28,8 @@ const DRIP_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) enum ByteDelivery {
     /// In one piece.
     Whole,
+    /// In one piece; then an answer is waited for, unless none comes for `ANSWER_LIMIT`.
+    Awaited,
     /// Each byte by itself.
     Bytes,
     /// In pieces that end at these positions.
@@ -131,9 +135,8 @@ async fn converse(
         }
         return End::Left;
     }
-    let may_be_quiet = *delivery != ByteDelivery::Patient;
     let asked = requests_in(sent);
-    let reading = receive(&mut read, received, &all_sent, may_be_quiet, asked);
+    let reading = receive(&mut read, received, &all_sent, delivery, asked);
     let ((), early_end) = tokio::join!(sending, reading);
     match early_end {
         Some(End::Closed) if matches!(delivery, ByteDelivery::Half(_)) => {
@@ -218,22 +221,32 @@ async fn send(write: &mut WriteHalf<'_>, bytes: &[u8], delivery: &ByteDelivery) 
     }
 }
 
-/// Reads until the connection ends, and returns how, or until all requests seem to be answered.
+/// Reads until the connection ends, and returns how, or until all requests seem to be answered or nothing more is
+/// expected.
 async fn receive(
     read: &mut ReadHalf<'_>,
     received: &mut Vec<u8>,
     all_sent: &Cell<bool>,
-    may_be_quiet: bool,
+    delivery: &ByteDelivery,
     asked: usize,
 ) -> Option<End> {
+    let begin = Instant::now();
     let mut buffer = [0; 4096];
     loop {
         match timeout(QUIET, read.read(&mut buffer)).await {
             Ok(Ok(0)) => return Some(End::Closed),
             Ok(Ok(length)) => received.extend_from_slice(&buffer[..length]),
             Ok(Err(_)) => return Some(End::Reset),
-            Err(_) if all_sent.get() && may_be_quiet => return None,
-            Err(_) => {}
+            Err(_) => {
+                let is_awaited = match delivery {
+                    ByteDelivery::Patient => true,
+                    ByteDelivery::Awaited => received.is_empty() && begin.elapsed() < ANSWER_LIMIT,
+                    _ => false,
+                };
+                if all_sent.get() && !is_awaited {
+                    return None;
+                }
+            }
         }
         if all_sent.get() && has_answers(received, asked) {
             return None;
