@@ -60,10 +60,8 @@ impl BatcherBench {
             .publishing
             .submit(&self.pool, &self.queue, new)
             .await??;
-        Ok(published
-            .stored()
-            .map(|published| published.ids)
-            .unwrap_or_default())
+        let stored = published.stored().unwrap_or_default();
+        Ok(stored.iter().map(|job| job.id).collect())
     }
 
     /// Returns `number` through the batcher, without a call to the store.

@@ -1,7 +1,7 @@
 //! The errors of the engine.
 
 use tidegate_core::Scope;
-use tidegate_store::{NamespaceFull, PublishOutcome, StoreError, Unavailable};
+use tidegate_store::{NamespaceFull, PublishRefusal, StoreError, Unavailable};
 
 use crate::metrics::storage_failure::record_store_error;
 
@@ -29,7 +29,7 @@ pub enum EngineError {
         /// The index of the first such job.
         index: usize,
         /// Why it was refused.
-        outcome: PublishOutcome,
+        refusal: PublishRefusal,
     },
     /// The namespace has as much of one kind as it may. Nothing was stored.
     #[error("{0}")]
@@ -105,18 +105,18 @@ impl From<StoreError> for EngineError {
     }
 }
 
-impl EngineError {
-    /// Why a job was not stored.
-    pub const fn of_refusal(outcome: PublishOutcome) -> Self {
-        match outcome {
-            PublishOutcome::KeyTaken => Self::KeyTaken,
-            PublishOutcome::KeyReused => Self::KeyReused,
-            PublishOutcome::QueueFull => Self::QueueFull,
-            PublishOutcome::QueueClosed => Self::QueueClosed,
-            _ => Self::StorageFailed,
+impl From<PublishRefusal> for EngineError {
+    fn from(refusal: PublishRefusal) -> Self {
+        match refusal {
+            PublishRefusal::KeyTaken => Self::KeyTaken,
+            PublishRefusal::KeyReused => Self::KeyReused,
+            PublishRefusal::QueueFull => Self::QueueFull,
+            PublishRefusal::QueueClosed => Self::QueueClosed,
         }
     }
+}
 
+impl EngineError {
     /// The error of a publish that failed. Counts and logs it.
     pub(crate) fn of_publish(error: StoreError) -> Self {
         let is_rejected = error.is_rejected_at_once();

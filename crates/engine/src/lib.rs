@@ -41,7 +41,7 @@ pub use metrics::{JobTraffic, SeriesTable};
 pub use pool::Pool;
 pub use publish::durability::DurabilityTarget;
 pub use publish::size::PublishSize;
-pub use publish::{JobsToPublish, Published, StoredJob};
+pub use publish::{JobsToPublish, Published};
 pub use queue::act::{ActCursor, ActPage};
 pub use queue::change_attempts::{ChangeAttempts, VersionMismatch};
 pub use queue::job_list::{JobCursor, JobPage};

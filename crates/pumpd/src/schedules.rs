@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, try_join, try_join_all};
 use tidegate_core::schedule::TickPlan;
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{QueueKey, keys, share_of};
 use tidegate_store::{
-    PublishOutcome, Row, ScheduleDefinition, ScheduleTick, SchedulesDue, StoreError, TableRevision,
-    TickOutcome, TickPublish,
+    Row, ScheduleDefinition, ScheduleTick, SchedulesDue, StoreError, TableRevision, TickOutcome,
+    TickPublish,
 };
 
 use crate::instance::Instance;
@@ -267,11 +268,9 @@ impl TickRound<'_> {
     fn count(&self, outcome: TickOutcome) {
         self.instance.measures.tick(match outcome {
             TickOutcome::Moved => return,
-            TickOutcome::LeftOut | TickOutcome::Published(PublishOutcome::QueueFull) => {
-                TickResult::LeftOut
-            }
-            TickOutcome::Published(PublishOutcome::Exists) => TickResult::Kept,
-            TickOutcome::Published(_) => TickResult::Published,
+            TickOutcome::LeftOut | TickOutcome::Published(Err(_)) => TickResult::LeftOut,
+            TickOutcome::Published(Ok(PublishResult::Exists)) => TickResult::Kept,
+            TickOutcome::Published(Ok(_)) => TickResult::Published,
         });
     }
 }

@@ -83,13 +83,12 @@ pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
     AckRequest, Acked, AfterFailure, CancelOutcome, ChangeOutcome, Claim, DueTimes, FailRequest,
-    IdempotentRequest, InvalidPosition, JobEnd, JobReference, JobSelection, JobSnapshot,
-    JobSurroundings, JobsBefore, KeyedCall, KeyedPublish, LIST_HINTS_MAX, LOAD_HINTS_MAX,
-    LanePublish, LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs,
-    ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewResult, POLL_QUEUES_MAX,
-    PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, Promoted, PublishJob, PublishOutcome,
-    PublishReply, PublishedJobs, PublishedTicks, QueuePage, QueuePosition, ReserveOptions,
-    ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue,
-    ServerLeaders, SweepOutcome, TickOutcome, TickPublish, WaitingOutcome,
+    IdempotentRequest, InvalidPosition, JobEnd, JobReference, JobSelection, JobSurroundings,
+    JobsBefore, KeyedCall, LIST_HINTS_MAX, LOAD_HINTS_MAX, LeaseLength, LeaseOutcome, LeasedJob,
+    ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
+    MoveDueOutcome, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome,
+    Promoted, PublishJob, PublishRefusal, PublishReply, PublishedTicks, QueuePage, QueuePosition,
+    ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick,
+    SchedulesDue, ServerLeaders, StoredJob, SweepOutcome, TickOutcome, TickPublish, WaitingOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

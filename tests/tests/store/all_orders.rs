@@ -18,8 +18,8 @@ use tidegate_core::{
 };
 use tidegate_core::{RecordExtension, RetryDelays, RetrySteps};
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, KeyedCall, KeyedPublish, LeaseOutcome, LeasedJob,
-    LoadSlotOutcome, MoveDueOutcome, PublishJob, Store, StoreConfig, SweepOutcome,
+    AckRequest, AfterFailure, Claim, FailRequest, KeyedCall, LeaseOutcome, LeasedJob,
+    LoadSlotOutcome, MoveDueOutcome, PublishJob, PublishReply, Store, StoreConfig, SweepOutcome,
 };
 use tidegate_testkit::{RedisOptions, consistency, print_figure};
 
@@ -169,13 +169,14 @@ impl OrderRun {
             .store()
             .publish_keyed(&self.queue, jobs, keyed_call)
             .await;
-        let KeyedPublish::Done { results, .. } = published.unwrap() else {
+        let PublishReply::Done { jobs, .. } = published.unwrap() else {
             panic!("refused: {:?}", self.judge)
         };
-        self.note(call, &results[0].outcome);
+        let stored = jobs[0].unwrap();
+        self.note(call, &stored.outcome);
         let due_ms = self.judge.now_ms + delay_ms;
         self.judge
-            .published(if_exists, self.versions, due_ms, results[0]);
+            .published(if_exists, self.versions, due_ms, stored);
     }
 
     async fn reserve(&mut self) {

@@ -6,12 +6,13 @@ mod runs;
 use tidegate_core::v1::consume::Outcome;
 use tidegate_core::v1::job::JobChange;
 use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{IfExists, IfRunning, RecordExtension};
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AckRequest, CancelOutcome, Claim, IdempotentRequest, KeyedCall, KeyedPublish, LeasedJob,
-    PromoteOutcome, Promoted, PublishJob, PublishOutcome, PublishReply,
+    AckRequest, CancelOutcome, Claim, IdempotentRequest, KeyedCall, LeasedJob, PromoteOutcome,
+    Promoted, PublishJob, PublishRefusal, PublishReply, StoredJob,
 };
 
 use crate::fixture::{START, StoreFixture, fixture, job};
@@ -60,16 +61,22 @@ impl StoreFixture {
         now_ms: u64,
         jobs: Vec<PublishJob>,
         call: KeyedCall,
-    ) -> KeyedPublish {
+    ) -> PublishReply {
         let store = self.store.at(now_ms);
         store.publish_keyed(&self.queue, jobs, call).await.unwrap()
     }
 
-    pub(crate) async fn publish_keyed(&self, now_ms: u64, job: PublishJob) -> PublishReply {
-        match self.publish_all(now_ms, vec![job], TERMS).await {
-            KeyedPublish::Done { results, .. } => results[0],
-            refused @ KeyedPublish::Refused { .. } => panic!("{refused:?}"),
-        }
+    /// Publishes a job that is not refused.
+    pub(crate) async fn publish_keyed(&self, now_ms: u64, job: PublishJob) -> StoredJob {
+        self.try_publish_keyed(now_ms, job).await.unwrap()
+    }
+
+    async fn try_publish_keyed(
+        &self,
+        now_ms: u64,
+        job: PublishJob,
+    ) -> Result<StoredJob, PublishRefusal> {
+        results(self.publish_all(now_ms, vec![job], TERMS).await)[0]
     }
 
     async fn lease_one(&self, now_ms: u64) -> (LeasedJob, String) {
@@ -97,8 +104,11 @@ impl StoreFixture {
     }
 }
 
-fn id_of(result: &PublishReply) -> JobId {
-    result.job.expect("it is stored").id
+fn results(reply: PublishReply) -> Vec<Result<StoredJob, PublishRefusal>> {
+    match reply {
+        PublishReply::Done { jobs, .. } => jobs,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
@@ -106,18 +116,19 @@ async fn a_waiting_job_is_kept_replaced_or_the_new_one_refused() {
     let f = fixture().await;
     let publish = async |if_exists, body, delay_ms| {
         let job = f.keyed("order-17", if_exists, body, delay_ms);
-        f.publish_keyed(START, job).await
+        f.try_publish_keyed(START, job).await
     };
-    let first = publish(IfExists::Keep, "1", 5000).await;
-    assert_eq!(first.outcome, PublishOutcome::Created);
-    let id = id_of(&first);
+    let first = publish(IfExists::Keep, "1", 5000).await.unwrap();
+    assert_eq!(first.outcome, PublishResult::Created);
+    let id = first.id;
     assert_eq!(f.key("order-17").nonce(), id.nonce());
     for (if_exists, outcome) in [
-        (IfExists::Keep, PublishOutcome::Exists),
-        (IfExists::Reject, PublishOutcome::KeyTaken),
-        (IfExists::Replace, PublishOutcome::Replaced),
+        (IfExists::Keep, Ok(PublishResult::Exists)),
+        (IfExists::Reject, Err(PublishRefusal::KeyTaken)),
+        (IfExists::Replace, Ok(PublishResult::Replaced)),
     ] {
-        assert_eq!(publish(if_exists, "2", 9000).await.outcome, outcome);
+        let published = publish(if_exists, "2", 9000).await;
+        assert_eq!(published.map(|job| job.outcome), outcome);
     }
     assert_eq!(f.counts().await, [1, 0, 0, 0]);
     let store = f.store.at(START);
@@ -138,8 +149,8 @@ async fn a_job_that_is_replaced_while_it_runs_runs_again_with_the_last_version()
     assert_eq!(body, "1");
     for body in ["2", "3"] {
         let result = f.publish_keyed(START, replace(body)).await;
-        assert_eq!(result.outcome, PublishOutcome::Rerun);
-        assert_eq!(id_of(&result), id_of(&first));
+        assert_eq!(result.outcome, PublishResult::Rerun);
+        assert_eq!(result.id, first.id);
     }
     assert_eq!(f.counts().await, [0, 0, 1, 0], "not under two leases");
     let acked = f.ack_leased(START, leased, 0).await;
@@ -152,8 +163,8 @@ async fn a_job_that_is_replaced_while_it_runs_runs_again_with_the_last_version()
     let acked = f.ack_leased(START, again, 0).await;
     assert_eq!(acked, Outcome::DONE);
     let free = f.publish_keyed(START, replace("4")).await;
-    assert_eq!(free.outcome, PublishOutcome::Created);
-    assert_ne!(id_of(&free), id_of(&first));
+    assert_eq!(free.outcome, PublishResult::Created);
+    assert_ne!(free.id, first.id);
 }
 
 #[tokio::test]
@@ -188,20 +199,17 @@ async fn a_retained_job_keeps_its_key_until_it_expires() {
         let job = f.keyed("a", if_exists, "x", 0);
         f.publish_keyed(now_ms, job).await
     };
-    let first = id_of(&publish(START, IfExists::Keep).await);
+    let first = publish(START, IfExists::Keep).await.id;
     let (leased, _) = f.lease_one(START).await;
     let acked = f.ack_leased(START, leased, 5000).await;
     assert_eq!(acked, Outcome::DONE);
     let kept = publish(START + 4999, IfExists::Keep).await;
-    assert_eq!(
-        (kept.outcome, id_of(&kept)),
-        (PublishOutcome::Exists, first)
-    );
-    assert_eq!(kept.job.unwrap().state, Some(JobState::Done));
+    assert_eq!((kept.outcome, kept.id), (PublishResult::Exists, first));
+    assert_eq!(kept.state, Some(JobState::Done));
     let again = f.ack_leased(START, leased, 5000).await;
     assert_eq!(again, Outcome::Gone);
     let later = publish(START + 5000, IfExists::Keep).await;
-    assert_eq!(later.outcome, PublishOutcome::Created);
+    assert_eq!(later.outcome, PublishResult::Created);
 }
 
 #[tokio::test]
@@ -220,20 +228,20 @@ async fn jobs_of_an_atomic_call_are_stored_as_a_whole_or_not_at_all() {
     };
     for last in ["taken", "b"] {
         let refused = f.publish_all(START, jobs(last), atomic).await;
-        let KeyedPublish::Refused { index, outcome } = refused else {
+        let PublishReply::Refused { index, refusal } = refused else {
             panic!("{refused:?}");
         };
-        assert_eq!((index, outcome), (2, PublishOutcome::KeyTaken));
+        assert_eq!((index, refusal), (2, PublishRefusal::KeyTaken));
     }
     let full = KeyedCall {
         max_jobs: Some(3),
         ..atomic
     };
     let refused = f.publish_all(START, jobs("c"), full).await;
-    assert!(matches!(refused, KeyedPublish::Refused { index: 2, .. }));
+    assert!(matches!(refused, PublishReply::Refused { index: 2, .. }));
     assert_eq!(f.counts().await, [0, 1, 0, 0]);
     let stored = f.publish_all(START, jobs("c"), atomic).await;
-    assert!(matches!(stored, KeyedPublish::Done { .. }));
+    assert!(matches!(stored, PublishReply::Done { .. }));
     f.expect(START, &["x", "a", "b", "c"]).await;
 }
 
@@ -250,17 +258,14 @@ async fn a_repeated_request_stores_nothing_and_names_the_first_job() {
         job
     };
     let first = f.publish_keyed(START, request(7)).await;
-    assert_eq!(first.outcome, PublishOutcome::Created);
+    assert_eq!(first.outcome, PublishResult::Created);
     let again = f.publish_keyed(START + 599_999, request(7)).await;
-    assert_eq!(again.outcome, PublishOutcome::Replayed);
-    assert_eq!(id_of(&again), id_of(&first));
-    let other = f.publish_keyed(START, request(8)).await;
-    assert_eq!(
-        (other.outcome, other.job),
-        (PublishOutcome::KeyReused, None)
-    );
+    assert!(again.replayed);
+    assert_eq!(again.id, first.id);
+    let other = f.try_publish_keyed(START, request(8)).await;
+    assert_eq!(other, Err(PublishRefusal::KeyReused));
     let later = f.publish_keyed(START + 1_200_000, request(8)).await;
-    assert_eq!(later.outcome, PublishOutcome::Created);
+    assert_eq!(later.outcome, PublishResult::Created);
 }
 
 #[tokio::test]
@@ -275,8 +280,8 @@ async fn a_repeated_request_is_known_after_the_clock_was_set_back_over_a_window(
     let boundary = START.next_multiple_of(TERMS.idempotency_window_ms);
     let first = f.publish_keyed(boundary, request.clone()).await;
     let again = f.publish_keyed(boundary - 1000, request).await;
-    assert_eq!(again.outcome, PublishOutcome::Replayed);
-    assert_eq!(id_of(&again), id_of(&first));
+    assert!(again.replayed);
+    assert_eq!(again.id, first.id);
 }
 
 #[tokio::test]
@@ -285,7 +290,7 @@ async fn waiting_jobs_are_promoted_and_their_time_is_changed() {
     let result = f
         .publish_keyed(START, f.keyed("a", IfExists::Keep, "x", 60_000))
         .await;
-    let id = id_of(&result);
+    let id = result.id;
     let store = f.store.at(START);
     let change = JobChange::from(DueTime::At(Timestamp::saturating(START + 1000)));
     let _ = store.change(&f.queue, f.key("a"), change).await.unwrap();
@@ -315,13 +320,13 @@ async fn a_large_payload_that_is_not_stored_leaves_nothing() {
         keyed
     };
     for (if_exists, outcome) in [
-        (IfExists::Keep, PublishOutcome::Created),
-        (IfExists::Keep, PublishOutcome::Exists),
-        (IfExists::Reject, PublishOutcome::KeyTaken),
-        (IfExists::Replace, PublishOutcome::Replaced),
+        (IfExists::Keep, Ok(PublishResult::Created)),
+        (IfExists::Keep, Ok(PublishResult::Exists)),
+        (IfExists::Reject, Err(PublishRefusal::KeyTaken)),
+        (IfExists::Replace, Ok(PublishResult::Replaced)),
     ] {
-        let published = f.publish_keyed(START, large(if_exists)).await;
-        assert_eq!(published.outcome, outcome);
+        let published = f.try_publish_keyed(START, large(if_exists)).await;
+        assert_eq!(published.map(|job| job.outcome), outcome);
         assert_eq!(uploads(&f), Vec::<String>::new(), "{outcome:?}");
     }
 }
@@ -346,23 +351,25 @@ async fn a_call_may_have_a_key_or_a_request_twice() {
         request("4"),
         request("4"),
     ];
-    let KeyedPublish::Done { results, .. } = f.publish_all(START, jobs, TERMS).await else {
-        panic!("the call is not atomic");
-    };
-    let outcomes: Vec<PublishOutcome> = results.iter().map(|it| it.outcome).collect();
+    let results = results(f.publish_all(START, jobs, TERMS).await);
+    let jobs: Vec<StoredJob> = results.into_iter().map(Result::unwrap).collect();
+    let outcomes: Vec<PublishResult> = jobs.iter().map(|job| job.outcome).collect();
     assert_eq!(
         outcomes,
         [
-            PublishOutcome::Created,
-            PublishOutcome::Replaced,
-            PublishOutcome::Exists,
-            PublishOutcome::Created,
-            PublishOutcome::Replayed,
+            PublishResult::Created,
+            PublishResult::Replaced,
+            PublishResult::Exists,
+            PublishResult::Created,
+            PublishResult::Created,
         ]
     );
-    let jobs: Vec<_> = results.iter().map(|it| it.job.unwrap()).collect();
     assert!(jobs[1].id == jobs[0].id && jobs[2].id == jobs[0].id);
-    assert_eq!(jobs[4], jobs[3]);
+    let replayed = StoredJob {
+        replayed: true,
+        ..jobs[3]
+    };
+    assert_eq!(jobs[4], replayed);
     assert_eq!(jobs[2].run_at_ms, Some(START + 2000));
     assert_eq!(f.counts().await, [2, 0, 0, 0]);
 }

@@ -134,7 +134,7 @@ async fn is_closed(store: &Store, queue: &QueueKey, lane: u16) -> bool {
     let published = store.try_publish(queue.lane(lane), &jobs, None, None);
     let published = published.await.unwrap().stored();
     if let Some(published) = &published {
-        let _ = store.ack(queue, published.ids[0], None).await.unwrap();
+        let _ = store.ack(queue, published[0].id, None).await.unwrap();
     }
     published.is_none()
 }

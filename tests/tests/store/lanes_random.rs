@@ -115,7 +115,7 @@ impl LanesRun {
             .store
             .try_publish(self.queue.lane(lane), &jobs, None, None);
         match publish.await.unwrap().stored() {
-            Some(published) => self.held.extend(published.ids),
+            Some(published) => self.held.extend(published.iter().map(|job| job.id)),
             None => self.refused += 1,
         }
     }

@@ -16,8 +16,8 @@ use tidegate_core::{
     RecordExtension, RetryDelays, RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, JobSelection, KeyedCall, KeyedPublish,
-    LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, PUBLISH_JOBS_MAX, PublishJob, Store,
+    AckRequest, AfterFailure, Claim, FailRequest, JobSelection, KeyedCall, LIST_HINTS_MAX,
+    LeasedJob, ListPosition, ListedJob, PUBLISH_JOBS_MAX, PublishJob, PublishReply, Store,
 };
 use tidegate_testkit::print_figure;
 
@@ -142,7 +142,7 @@ async fn publish_keyed(f: &StoreFixture, now_ms: u64, key: &str) {
     let store = f.store.at(now_ms);
     let published = store.publish_keyed(&f.queue, vec![job], call).await;
     assert!(
-        matches!(published, Ok(KeyedPublish::Done { .. })),
+        matches!(published, Ok(PublishReply::Done { .. })),
         "{published:?}"
     );
 }

@@ -8,11 +8,12 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tidegate_core::v1::job::JobChange;
 use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{IfExists, RecordExtension};
 use tidegate_core::{KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AuditEvent, AuditOptions, ChangeOutcome, KeyedCall, KeyedPublish, PublishJob, PublishOutcome,
+    AuditEvent, AuditOptions, ChangeOutcome, KeyedCall, PublishJob, PublishReply,
 };
 use tidegate_testkit::{consistency, print_figure};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +37,7 @@ fn key(f: &StoreFixture, key: &str) -> KeyHash {
     KeyHash::of_job(&f.queue, key)
 }
 
-async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> PublishOutcome {
+async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> PublishResult {
     let extension = RecordExtension {
         key_hash: Some(key(f, text).0),
         ..RecordExtension::default()
@@ -65,8 +66,8 @@ async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> Pu
     let store = f.store.at(START);
     let published = store.publish_keyed(&f.queue, vec![new], call).await;
     match published.unwrap() {
-        KeyedPublish::Done { results, .. } => results[0].outcome,
-        refused @ KeyedPublish::Refused { .. } => panic!("{refused:?}"),
+        PublishReply::Done { jobs, .. } => jobs[0].unwrap().outcome,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -79,7 +80,7 @@ async fn replace_all(f: &StoreFixture, stop: &CancellationToken) -> u64 {
         }
         for (text, delay_ms) in [("later", DELAY_MS), ("now", 0)] {
             let outcome = replace(f, text, delay_ms, versions[at].clone()).await;
-            assert_eq!(outcome, PublishOutcome::Replaced);
+            assert_eq!(outcome, PublishResult::Replaced);
             replaced += 1;
         }
     }
@@ -130,7 +131,7 @@ async fn bodies_that_are_replaced_while_they_are_read_are_no_damage() {
     f.store.roster_join(0, TOKEN, 3_600_000).await.unwrap();
     for (text, delay_ms) in [("later", DELAY_MS), ("now", 0)] {
         let outcome = replace(&f, text, delay_ms, versions()[0].clone()).await;
-        assert_eq!(outcome, PublishOutcome::Created);
+        assert_eq!(outcome, PublishResult::Created);
     }
     let (stop, begin) = (CancellationToken::new(), Instant::now());
     let timer = async {

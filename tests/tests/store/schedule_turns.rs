@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use tidegate_core::QueueKey;
 use tidegate_core::schedule::Overlap;
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_store::{
-    LoadSlotOutcome, NamespacedName, PublishOutcome, SchedulesDue, TableSetOutcome, TickOutcome,
-    TickPublish,
+    LoadSlotOutcome, NamespacedName, SchedulesDue, TableSetOutcome, TickOutcome, TickPublish,
 };
 use tidegate_testkit::consistency;
 
@@ -41,7 +41,7 @@ impl StoreFixture {
         });
         let publishes: Vec<_> = publishes.collect();
         let published = store.schedule_publish(0, &publishes).await.unwrap();
-        let created = TickOutcome::Published(PublishOutcome::Created);
+        let created = TickOutcome::Published(Ok(PublishResult::Created));
         assert_eq!(published.outcomes, vec![created; ticks.len()]);
         ticks.iter().map(|tick| tick.key.to_string()).collect()
     }

@@ -3,9 +3,10 @@
 use serde_json::value::RawValue;
 use tidegate_core::schedule::{CatchUpRule, Overlap};
 use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{NativeOptions, NewJob, QueueKey, RecordExtension};
 use tidegate_store::{
-    Alarm, Claim, LoadSlotOutcome, NamespacedName, PublishOutcome, PumpVerb, ScheduleDefinition,
+    Alarm, Claim, LoadSlotOutcome, NamespacedName, PublishRefusal, PumpVerb, ScheduleDefinition,
     ScheduleTick, ScheduleTimes, SchedulesDue, TableRevision, TableSetOutcome, TickOutcome,
     TickPublish,
 };
@@ -148,7 +149,7 @@ async fn a_tick_is_published_once_however_many_pumps_have_read_it() {
     );
     let (ticks, next_ms) = f.ticks(START + MINUTE).await;
     assert_eq!((ticks[0].tick_ms, next_ms), (Some(START + MINUTE), None));
-    let created = TickOutcome::Published(PublishOutcome::Created);
+    let created = TickOutcome::Published(Ok(PublishResult::Created));
     assert_eq!(
         f.publish_tick(START + MINUTE, &ticks[0], &daily, None)
             .await,
@@ -183,7 +184,7 @@ async fn a_tick_is_published_once_however_many_pumps_have_read_it() {
 
 #[tokio::test]
 async fn overlap_says_what_happens_to_a_job_that_is_not_done() {
-    use PublishOutcome::{Created, Exists, Replaced, Rerun};
+    use PublishResult::{Created, Exists, Replaced, Rerun};
     for (overlap, while_ready, while_leased, ready) in [
         (Overlap::Keep, Exists, Exists, vec![]),
         (Overlap::Replace, Replaced, Rerun, vec![]),
@@ -193,10 +194,14 @@ async fn overlap_says_what_happens_to_a_job_that_is_not_done() {
         let daily = each_minute(overlap, "a");
         f.set_schedule(START + 1, &daily).await;
         let run = |tick: u64| f.run_tick(START + tick * MINUTE, &daily);
-        assert_eq!(run(1).await, TickOutcome::Published(Created), "{overlap:?}");
+        assert_eq!(
+            run(1).await,
+            TickOutcome::Published(Ok(Created)),
+            "{overlap:?}"
+        );
         assert_eq!(
             run(2).await,
-            TickOutcome::Published(while_ready),
+            TickOutcome::Published(Ok(while_ready)),
             "{overlap:?}"
         );
         let now_ms = START + 2 * MINUTE;
@@ -207,7 +212,7 @@ async fn overlap_says_what_happens_to_a_job_that_is_not_done() {
         );
         assert_eq!(
             run(3).await,
-            TickOutcome::Published(while_leased),
+            TickOutcome::Published(Ok(while_leased)),
             "{overlap:?}"
         );
         assert_eq!(
@@ -226,7 +231,7 @@ async fn a_job_that_is_done_is_not_in_the_way_while_its_result_is_kept() {
     f.set_schedule(START + 1, &daily).await;
     for tick in 1..4 {
         let now_ms = START + tick * MINUTE;
-        let created = TickOutcome::Published(PublishOutcome::Created);
+        let created = TickOutcome::Published(Ok(PublishResult::Created));
         assert_eq!(f.run_tick(now_ms, &daily).await, created, "{tick}");
         let store = f.store.at(now_ms);
         let reserved = store
@@ -289,7 +294,7 @@ async fn a_job_of_an_old_definition_is_not_published() {
     f.set_schedule(START + MINUTE, &new).await;
     let published = f.publish_tick(START + MINUTE, &ticks[0], &old, None).await;
     assert_eq!(published, TickOutcome::Moved);
-    let created = TickOutcome::Published(PublishOutcome::Created);
+    let created = TickOutcome::Published(Ok(PublishResult::Created));
     assert_eq!(f.run_tick(START + MINUTE, &new).await, created);
     f.expect(START + MINUTE, &["new"]).await;
 }
@@ -388,7 +393,10 @@ async fn a_full_queue_leaves_a_tick_out() {
     let f = fixture().await;
     let daily = each_minute(Overlap::Allow, "a");
     f.set_schedule(START + 1, &daily).await;
-    for (tick, outcome) in [(1, PublishOutcome::Created), (2, PublishOutcome::QueueFull)] {
+    for (tick, outcome) in [
+        (1, Ok(PublishResult::Created)),
+        (2, Err(PublishRefusal::QueueFull)),
+    ] {
         let now_ms = START + tick * MINUTE;
         let (ticks, _) = f.ticks(now_ms).await;
         let published = f.publish_tick(now_ms, &ticks[0], &daily, Some(1)).await;

@@ -161,8 +161,8 @@ impl From<EngineError> for NativeError {
             EngineError::QueueFull => (ProblemCode::QueueFull, None),
             EngineError::KeyTaken => return Self::of(ProblemCode::KeyTaken),
             EngineError::KeyReused => return Self::of(ProblemCode::IdempotencyKeyReused),
-            EngineError::JobRefused { index, outcome } => {
-                let refused = Self::from(EngineError::of_refusal(outcome));
+            EngineError::JobRefused { index, refusal } => {
+                let refused = Self::from(EngineError::from(refusal));
                 return refused.at(format!("jobs[{index}]"));
             }
             EngineError::NamespaceFull(full) => {

@@ -6,15 +6,13 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
 use tidegate_core::v1::input::{merge_option_headers, read_query};
 use tidegate_core::v1::problem::InvalidRequest;
-use tidegate_core::v1::publish::{JobOptions, PublishResult, PublishedJob};
+use tidegate_core::v1::publish::{JobOptions, PublishedJob};
 use tidegate_core::v1::values::{
     ContentType, JobAttributes, JobPayload, Timestamp, check_json_payload,
 };
 use tidegate_core::{Durability, JobId, JobState, QueueKey, Scope};
-use tidegate_engine::{
-    DurabilityTarget, EngineError, JobsToPublish, LimitedAction, Pool, StoredJob,
-};
-use tidegate_store::{DurabilityError, PublishJob, PublishOutcome};
+use tidegate_engine::{DurabilityTarget, JobsToPublish, LimitedAction, Pool};
+use tidegate_store::{DurabilityError, PublishJob, StoredJob};
 
 use super::answer::json_answer;
 use super::error::NativeError;
@@ -157,24 +155,16 @@ pub(super) fn published_job(
     let durability = durability.as_ref().copied();
     let durability =
         durability.map_err(|error| NativeError::not_durable(error, Some(stored.id)))?;
-    let outcome = match stored.outcome {
-        PublishOutcome::Created | PublishOutcome::Replayed => PublishResult::Created,
-        PublishOutcome::Exists => PublishResult::Exists,
-        PublishOutcome::Replaced => PublishResult::Replaced,
-        PublishOutcome::Rerun => PublishResult::Rerun,
-        PublishOutcome::Revived => PublishResult::Revived,
-        refused => return Err(EngineError::of_refusal(refused).into()),
-    };
     let run_at_ms = stored.run_at_ms.map(|at| at.max(stored.id.created_at_ms()));
     Ok(PublishedJob {
         id: stored.id,
         queue: queue.queue.clone(),
         key: options.key.clone(),
-        outcome,
+        outcome: stored.outcome,
         state: stored.state.unwrap_or(JobState::Done),
         run_at: run_at_ms.map(Timestamp::saturating),
         durability,
-        replayed: stored.outcome == PublishOutcome::Replayed,
+        replayed: stored.replayed,
     })
 }
 

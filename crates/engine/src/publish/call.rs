@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{Durability, JobId, JobState, NewJob, QueueKey};
 use tidegate_store::{
-    ConnectError, KeyedCall, KeyedPublish, LanePublish, PublishJob, PublishOutcome, PublishReply,
-    PublishedJobs, Receipt,
+    ConnectError, KeyedCall, PublishJob, PublishRefusal, PublishReply, StoreError, StoredJob,
 };
 
-use super::{JobsToPublish, Published, StoredJob};
+use super::{JobsToPublish, Published};
 use crate::error::EngineError;
 use crate::pool::Pool;
 use crate::publish::batch::items::{PublishItem, SinglePublishItem};
@@ -81,10 +81,6 @@ impl Pool {
         let size = PublishSize::of(&jobs);
         let room = self.backlog.take(size)?;
         self.prepare_durability(target).await?;
-        let due_times: Vec<_> = jobs
-            .iter()
-            .map(|job| (job.delay_ms, job.run_at_ms()))
-            .collect();
         let new = PublishItem { jobs, room };
         let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
             let lane = self.publisher.lane_for(queue, replaces);
@@ -99,14 +95,11 @@ impl Pool {
             let published = self.publishing.submit(self, queue, new).await;
             published.and_then(|outcome| outcome)
         };
-        let published = published.map_err(EngineError::of_publish)?;
-        let LanePublish::Stored(PublishedJobs { ids, receipt }) = published else {
-            return Err(EngineError::QueueFull);
+        let published = self.published(queue, published, target).await?;
+        let is_elsewhere = |replaced: &JobId| {
+            let mut stored = published.jobs.iter().flatten();
+            stored.all(|job| job.id.bucket() != replaced.bucket())
         };
-        let jobs = ids.iter().zip(due_times);
-        let jobs = jobs.map(|(id, due)| Ok(created(*id, due))).collect();
-        let published = self.published(queue, jobs, receipt, target).await;
-        let is_elsewhere = |replaced: &JobId| ids.iter().all(|id| id.bucket() != replaced.bucket());
         if let (Some(replaced), Ok(_)) = (replaces.filter(is_elsewhere), &published.durability) {
             // The jobs are in another lane, as its lane is closed: it could not be deleted in the same step.
             let _ = Box::pin(self.store.ack(queue, replaced, None)).await?;
@@ -130,12 +123,8 @@ impl Pool {
             jobs: publish.jobs,
             room,
         };
-        let replies = self.publishing_keyed.submit(self, queue, item).await;
-        let (replies, receipt) = replies.map_err(EngineError::of_publish)?;
-        let jobs = replies.into_iter().map(stored).collect();
-        Ok(self
-            .published(queue, jobs, receipt, publish.durability)
-            .await)
+        let published = self.publishing_keyed.submit(self, queue, item).await;
+        self.published(queue, published, publish.durability).await
     }
 
     /// Publishes jobs with keys in a call of their own.
@@ -148,17 +137,7 @@ impl Pool {
         let _room = self.backlog.take(size_of(&publish.jobs))?;
         self.prepare_durability(publish.durability).await?;
         let published = self.store.publish_keyed(queue, publish.jobs, call).await;
-        match published.map_err(EngineError::of_publish)? {
-            KeyedPublish::Refused { index, outcome } => {
-                Err(EngineError::JobRefused { index, outcome })
-            }
-            KeyedPublish::Done { results, receipt } => {
-                let jobs = results.into_iter().map(stored).collect();
-                Ok(self
-                    .published(queue, jobs, receipt, publish.durability)
-                    .await)
-            }
-        }
+        self.published(queue, published, publish.durability).await
     }
 
     /// How jobs with keys are published to a queue, as its policy says.
@@ -167,20 +146,42 @@ impl Pool {
         keyed_call(self.lanes.share_of(queue, 0, max_jobs), atomic)
     }
 
-    /// Counts jobs that are stored, and waits until they have the requested durability.
+    /// Counts the jobs that a call has stored, and waits until they have the requested durability.
+    ///
+    /// # Errors
+    /// The call failed, or stored nothing.
     async fn published(
         &self,
         queue: &QueueKey,
-        jobs: Vec<Result<StoredJob, EngineError>>,
-        receipt: Receipt,
+        reply: Result<PublishReply, StoreError>,
         target: DurabilityTarget,
-    ) -> Published {
+    ) -> Result<Published, EngineError> {
+        let (jobs, receipt) = match reply.map_err(EngineError::of_publish)? {
+            PublishReply::Done { jobs, receipt } => (jobs, receipt),
+            PublishReply::Refused { index, refusal } => {
+                return Err(EngineError::JobRefused { index, refusal });
+            }
+            PublishReply::QueueFull { .. } | PublishReply::LaneClosed => {
+                return Err(EngineError::QueueFull);
+            }
+        };
+        self.count_published(queue, &jobs);
+        let jobs = jobs.into_iter().map(|job| job.map_err(EngineError::from));
+        let durability = target.wait_until_durable(&self.store, receipt, &self.name);
+        Ok(Published {
+            jobs: jobs.collect(),
+            durability: durability.await,
+        })
+    }
+
+    fn count_published(&self, queue: &QueueKey, jobs: &[Result<StoredJob, PublishRefusal>]) {
         let (mut delayed, mut others, mut revived) = (0, 0, 0);
         for job in jobs.iter().flatten() {
             match (job.outcome, job.state) {
-                (PublishOutcome::Created, Some(JobState::Delayed)) => delayed += 1,
-                (PublishOutcome::Created, _) => others += 1,
-                (PublishOutcome::Revived, _) => revived += 1,
+                _ if job.replayed => {}
+                (PublishResult::Created, Some(JobState::Delayed)) => delayed += 1,
+                (PublishResult::Created, _) => others += 1,
+                (PublishResult::Revived, _) => revived += 1,
                 _ => {}
             }
         }
@@ -191,11 +192,6 @@ impl Pool {
             if jobs > 0 {
                 self.metrics.published(queue, jobs, is_delayed);
             }
-        }
-        let durability = target.wait_until_durable(&self.store, receipt, &self.name);
-        Published {
-            durability: durability.await,
-            jobs,
         }
     }
 
@@ -221,40 +217,6 @@ impl Pool {
 
 fn size_of(jobs: &[PublishJob]) -> PublishSize {
     PublishSize::of(jobs.iter().map(|job| &job.job))
-}
-
-/// A new job without a key. Its due time follows from its id, which has the clock of Redis.
-fn created(id: JobId, (delay_ms, run_at_ms): (u64, Option<u64>)) -> StoredJob {
-    let now_ms = id.created_at_ms();
-    let due_ms = match run_at_ms {
-        Some(run_at_ms) => run_at_ms.max(now_ms),
-        None if delay_ms == 0 => now_ms,
-        // Delays count from the end of the millisecond in which the job is stored.
-        None => now_ms + 1 + delay_ms,
-    };
-    let state = match due_ms > now_ms {
-        true => JobState::Delayed,
-        false => JobState::Ready,
-    };
-    StoredJob {
-        outcome: PublishOutcome::Created,
-        id,
-        state: Some(state),
-        run_at_ms: Some(due_ms),
-    }
-}
-
-/// A job that was published with a key.
-fn stored(reply: PublishReply) -> Result<StoredJob, EngineError> {
-    let job = reply
-        .job
-        .ok_or_else(|| EngineError::of_refusal(reply.outcome))?;
-    Ok(StoredJob {
-        outcome: reply.outcome,
-        id: job.id,
-        state: job.state,
-        run_at_ms: job.run_at_ms,
-    })
 }
 
 /// How jobs with keys are published to a queue that may have `max_jobs` in its first lane.

@@ -15,8 +15,8 @@ pub(crate) mod size;
 
 use std::sync::Arc;
 
-use tidegate_core::{Durability, JobId, JobState, NewJob, QueueKey};
-use tidegate_store::{DurabilityError, PUBLISH_JOBS_MAX, PublishJob, PublishOutcome};
+use tidegate_core::{Durability, JobId, NewJob, QueueKey};
+use tidegate_store::{DurabilityError, PUBLISH_JOBS_MAX, PublishJob, StoredJob};
 
 use crate::error::EngineError;
 use crate::pool::Pool;
@@ -42,20 +42,6 @@ pub struct Published {
     pub jobs: Vec<Result<StoredJob, EngineError>>,
     /// The reached durability, or the missing one.
     pub durability: Result<Durability, DurabilityError>,
-}
-
-/// A job after it was published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoredJob {
-    /// The outcome of the job; no refusal.
-    pub outcome: PublishOutcome,
-    /// The job that has the content or the key now.
-    pub id: JobId,
-    /// The state it is in; `None` if a repeated request stands for a job that is gone.
-    pub state: Option<JobState>,
-    /// When it is due next, in ms since 1970; `None` if it is done or gone, or a consumer holds it and it will not run
-    /// again.
-    pub run_at_ms: Option<u64>,
 }
 
 impl JobsToPublish {

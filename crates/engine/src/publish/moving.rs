@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{JobState, QueueKey};
-use tidegate_store::{PublishJob, PublishOutcome};
+use tidegate_store::{PublishJob, StoredJob};
 
 use super::call::keyed_call;
-use super::{JobsToPublish, Published, StoredJob};
+use super::{JobsToPublish, Published};
 use crate::error::EngineError;
 use crate::pool::Pool;
 
@@ -86,7 +87,7 @@ impl Pool {
         result: Result<StoredJob, EngineError>,
     ) -> Result<bool, EngineError> {
         let is_done = result.is_ok_and(|stored| {
-            stored.outcome == PublishOutcome::Exists && stored.state == Some(JobState::Done)
+            stored.outcome == PublishResult::Exists && stored.state == Some(JobState::Done)
         });
         match job.key() {
             Some(key) if is_done => Ok(self.store.peek_job(queue, key).await?.is_some()),

@@ -21,6 +21,7 @@ mod poll;
 mod promote;
 mod publish;
 mod publish_keyed;
+mod publish_reply;
 mod purge;
 mod release;
 mod reserve;
@@ -53,12 +54,10 @@ pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};
 pub use peek::PeekedJob;
 pub use poll::POLL_QUEUES_MAX;
 pub use promote::{PromoteOutcome, Promoted};
-pub use publish::{LanePublish, PUBLISH_JOBS_MAX, PublishedJobs};
+pub use publish::PUBLISH_JOBS_MAX;
 pub(crate) use publish_keyed::IDEMPOTENCY_MS_MAX;
-pub use publish_keyed::{
-    IdempotentRequest, JobSnapshot, KeyedCall, KeyedPublish, PublishJob, PublishOutcome,
-    PublishReply,
-};
+pub use publish_keyed::{IdempotentRequest, KeyedCall, PublishJob};
+pub use publish_reply::{PublishRefusal, PublishReply, StoredJob};
 pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
 pub use respawn::DueTimes;
 pub use result::JobEnd;

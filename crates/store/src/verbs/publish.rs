@@ -3,6 +3,7 @@ use tidegate_core::codec::{NewRecord, encode_new_job};
 use tidegate_core::{InvalidJob, JobId, Lane, NewJob};
 use tokio::sync::Semaphore;
 
+use super::publish_reply::{PublishReply, StoredJob};
 use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
 use crate::calls::SentCall;
 use crate::error::{NamespaceFull, QUEUES, StoreError};
@@ -24,46 +25,12 @@ const ENCODED_INLINE_BYTES: usize = 256 * 1024;
 /// The publishes that are encoded on threads for blocking work at the same time. The others of a burst wait.
 static ENCODERS: Semaphore = Semaphore::const_new(4);
 
-/// Jobs that are stored.
-#[derive(Debug, Clone)]
-pub struct PublishedJobs {
-    /// The ids of the jobs, in the order of the jobs.
-    pub ids: Vec<JobId>,
-    /// For [`Store::until_durable`].
-    pub receipt: Receipt,
-}
-
 /// The jobs of a call that publishes, as its script takes them.
 pub(super) struct PublishCall {
     pub(super) records: Vec<NewRecord>,
     pub(super) uploads: Uploads,
     /// The size of the payloads that were not uploaded.
     pub(super) bytes: usize,
-}
-
-/// The outcome of a publish that was not refused by Redis.
-#[derive(Debug, Clone)]
-#[must_use]
-pub enum LanePublish {
-    Stored(PublishedJobs),
-    /// The lane is closed. Nothing was stored.
-    LaneClosed,
-    /// The lane would have more jobs than it may. Nothing was stored.
-    QueueFull {
-        /// How many jobs could be stored; fewer than were to be published.
-        room: u64,
-    },
-}
-
-impl LanePublish {
-    /// The jobs, if they are stored.
-    #[must_use]
-    pub fn stored(self) -> Option<PublishedJobs> {
-        match self {
-            Self::Stored(published) => Some(published),
-            Self::LaneClosed | Self::QueueFull { .. } => None,
-        }
-    }
 }
 
 impl Store {
@@ -86,7 +53,8 @@ impl Store {
     ) -> Result<Vec<JobId>, StoreError> {
         let published = self.try_publish(lane, jobs, replaces, None).await?;
         let closed = || StoreError::not_ready("the lane is closed; nothing was published");
-        Ok(published.stored().ok_or_else(closed)?.ids)
+        let stored = published.stored().ok_or_else(closed)?;
+        Ok(stored.iter().map(|job| job.id).collect())
     }
 
     /// Publishes as [`Store::publish`] does, unless the lane is closed, or would have more than `max_jobs` jobs. Jobs
@@ -100,7 +68,7 @@ impl Store {
         jobs: &[NewJob],
         replaces: Option<JobId>,
         max_jobs: Option<u64>,
-    ) -> Result<LanePublish, StoreError> {
+    ) -> Result<PublishReply, StoreError> {
         if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
             return Err(InvalidJob::BatchSize(jobs.len()).into());
         }
@@ -132,10 +100,10 @@ impl Store {
             .send_publish(call, uploads.commands, bytes, bucket)
             .await?;
         match reply.token() {
-            "closed" => return Ok(LanePublish::LaneClosed),
+            "closed" => return Ok(PublishReply::LaneClosed),
             "full" => {
                 let room = reply.count()?;
-                return Ok(LanePublish::QueueFull { room });
+                return Ok(PublishReply::QueueFull { room });
             }
             _ => {}
         }
@@ -151,10 +119,13 @@ impl Store {
         }
         let ids = numbers.into_iter().zip(nonces);
         let ids = ids.map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce));
-        Ok(LanePublish::Stored(PublishedJobs {
-            ids: ids.collect(),
+        let stored = ids.zip(jobs);
+        let stored =
+            stored.map(|(id, job)| Ok(StoredJob::created(id, job.delay_ms, job.run_at_ms())));
+        Ok(PublishReply::Done {
+            jobs: stored.collect(),
             receipt,
-        }))
+        })
     }
 
     /// Encodes the jobs of one call, and takes large payloads out of it.

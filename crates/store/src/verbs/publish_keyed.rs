@@ -1,11 +1,11 @@
 use bytes::Buf;
-use tidegate_core::{IfExists, InvalidJob, JobId, JobState, KeyHash, NewJob, QueueKey};
+use tidegate_core::{IfExists, InvalidJob, JobId, KeyHash, NewJob, QueueKey};
 
 use super::publish::{PUBLISH_JOBS_MAX, PublishCall};
+use super::publish_reply::{PublishRefusal, PublishReply, REPLAYED, StoredJob, read_outcome};
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
-use crate::until_durable::Receipt;
 
 /// Maximum time for which entries of idempotency keys are stored, in ms: two windows of a day.
 pub(crate) const IDEMPOTENCY_MS_MAX: u64 = 2 * 24 * 3_600_000;
@@ -58,80 +58,6 @@ impl PublishJob {
     }
 }
 
-/// The outcome of the publish of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PublishOutcome {
-    /// It is stored as a new job.
-    Created,
-    /// There is a job with its key, which stays as it is.
-    Exists,
-    /// The job with its key has its content and due time now.
-    Replaced,
-    /// A consumer holds the job with its key, which will run again with this content.
-    Rerun,
-    /// The job with its key was dead. It has this content now, and no failures.
-    Revived,
-    /// The request was made before; nothing changed.
-    Replayed,
-    /// Refused: there is a job with its key.
-    KeyTaken,
-    /// Refused: the idempotency key stands for another request.
-    KeyReused,
-    /// Refused: the queue has as many jobs as it may have.
-    QueueFull,
-    /// Refused: the queue takes no jobs.
-    QueueClosed,
-}
-
-impl PublishOutcome {
-    /// The outcome with this number in the contract of the script.
-    pub(super) fn from_number(number: u64) -> Result<Self, StoreError> {
-        Ok(match number {
-            1 => Self::Created,
-            2 => Self::Exists,
-            3 => Self::Rerun,
-            4 => Self::Replaced,
-            5 => Self::Revived,
-            6 => Self::Replayed,
-            7 => Self::KeyTaken,
-            8 => Self::KeyReused,
-            9 => Self::QueueFull,
-            10 => Self::QueueClosed,
-            _ => {
-                let error = format!("script returned the unknown outcome {number}");
-                return Err(StoreError::corrupt(error));
-            }
-        })
-    }
-
-    /// Whether nothing was stored, and nothing was stored before.
-    pub const fn is_refusal(self) -> bool {
-        matches!(
-            self,
-            Self::KeyTaken | Self::KeyReused | Self::QueueFull | Self::QueueClosed
-        )
-    }
-}
-
-/// The result of publishing a job with a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PublishReply {
-    pub outcome: PublishOutcome,
-    /// The job; `None` if it was refused.
-    pub job: Option<JobSnapshot>,
-}
-
-/// A job after it was published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JobSnapshot {
-    pub id: JobId,
-    /// The state it is in; `None` if a repeated request stands for a job that is gone.
-    pub state: Option<JobState>,
-    /// When it is due next, in ms since 1970; `None` if it is done or gone, or a consumer holds it and it will not run
-    /// again.
-    pub run_at_ms: Option<u64>,
-}
-
 /// How jobs with keys are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyedCall {
@@ -143,24 +69,6 @@ pub struct KeyedCall {
     pub idempotency_window_ms: u64,
     /// Whether all jobs are stored or none.
     pub atomic: bool,
-}
-
-/// The outcome of a call that published jobs with keys.
-#[derive(Debug, Clone)]
-pub enum KeyedPublish {
-    /// The result of each job, in order.
-    Done {
-        results: Vec<PublishReply>,
-        /// For [`Store::until_durable`].
-        receipt: Receipt,
-    },
-    /// The call was to be atomic, and this job prevents it. Nothing changed.
-    Refused {
-        /// The index of the first such job.
-        index: usize,
-        /// Why it was refused.
-        outcome: PublishOutcome,
-    },
 }
 
 impl KeyedCall {
@@ -185,7 +93,7 @@ impl Store {
         queue: &QueueKey,
         jobs: Vec<PublishJob>,
         keyed_call: KeyedCall,
-    ) -> Result<KeyedPublish, StoreError> {
+    ) -> Result<PublishReply, StoreError> {
         if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
             return Err(InvalidJob::BatchSize(jobs.len()).into());
         }
@@ -222,16 +130,21 @@ impl Store {
             .send_publish(call, uploads.commands, bytes, bucket)
             .await?;
         match reply.token() {
-            "refused" => Ok(KeyedPublish::Refused {
-                index: usize::try_from(reply.count()?).unwrap_or(usize::MAX),
-                outcome: PublishOutcome::from_number(reply.count()?)?,
-            }),
+            "refused" => {
+                let index = usize::try_from(reply.count()?).unwrap_or(usize::MAX);
+                match read_outcome(reply.count()?)? {
+                    Err(refusal) => Ok(PublishReply::Refused { index, refusal }),
+                    Ok(outcome) => Err(StoreError::corrupt(format!(
+                        "script refused a job with the outcome {outcome:?}"
+                    ))),
+                }
+            }
             "closed" => Err(StoreError::corrupt("the first lane is closed")),
             _ => {
                 let mut reply = reply.ok()?;
                 let _now_ms = reply.count()?;
-                let results = results(&reply.bytes()?, jobs.len(), bucket)?;
-                Ok(KeyedPublish::Done { results, receipt })
+                let jobs = results(&reply.bytes()?, jobs.len(), bucket)?;
+                Ok(PublishReply::Done { jobs, receipt })
             }
         }
     }
@@ -249,7 +162,11 @@ fn options_of(job: &PublishJob) -> (&'static str, Vec<u8>) {
 }
 
 /// The result of each job of a call, as the script returns them: 22 bytes each.
-fn results(bytes: &[u8], jobs: usize, bucket: u16) -> Result<Vec<PublishReply>, StoreError> {
+fn results(
+    bytes: &[u8],
+    jobs: usize,
+    bucket: u16,
+) -> Result<Vec<Result<StoredJob, PublishRefusal>>, StoreError> {
     if bytes.len() != jobs * RESULT_BYTES {
         let error = format!("script returned {} bytes for {jobs} jobs", bytes.len());
         return Err(StoreError::corrupt(error));
@@ -258,18 +175,23 @@ fn results(bytes: &[u8], jobs: usize, bucket: u16) -> Result<Vec<PublishReply>, 
     results.map(|bytes| result(bytes, bucket)).collect()
 }
 
-fn result(mut bytes: &[u8], bucket: u16) -> Result<PublishReply, StoreError> {
-    let outcome = PublishOutcome::from_number(bytes.get_u8().into())?;
+fn result(mut bytes: &[u8], bucket: u16) -> Result<Result<StoredJob, PublishRefusal>, StoreError> {
+    let reported = bytes.get_u8().into();
+    let outcome = match read_outcome(reported)? {
+        Ok(outcome) => outcome,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let (number, created_ms, nonce) = (bytes.get_uint(6), bytes.get_uint(6), bytes.get_u16());
     let state = match bytes.get_u8() {
         0 => None,
         state => Some(crate::reply::state(state.into())?),
     };
     let run_at_ms = Some(bytes.get_uint(6)).filter(|at| *at > 0);
-    let job = (!outcome.is_refusal()).then_some(JobSnapshot {
+    Ok(Ok(StoredJob {
+        outcome,
+        replayed: reported == REPLAYED,
         id: JobId::new(created_ms, bucket, number, nonce),
         state,
         run_at_ms,
-    });
-    Ok(PublishReply { outcome, job })
+    }))
 }

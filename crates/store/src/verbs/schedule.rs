@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::codec::{NewRecord, encode_new_job};
 use tidegate_core::{IfExists, KeyHash, QueueKey};
 
-use super::publish_keyed::PublishOutcome;
+use super::publish_reply::read_outcome;
 use super::schedule_ticks::{
     PublishedTicks, SCHEDULES_DUE_MAX, ScheduleTick, SchedulesDue, TickOutcome, TickPublish,
     read_tick,
@@ -296,7 +296,7 @@ impl Store {
             published.outcomes.push(match reply.count()? {
                 0 => TickOutcome::LeftOut,
                 MOVED => TickOutcome::Moved,
-                outcome => TickOutcome::Published(PublishOutcome::from_number(outcome)?),
+                outcome => TickOutcome::Published(read_outcome(outcome)?),
             });
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! The ticks of schedules in a bucket, and the outcomes of their jobs.
 
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{NewJob, QueueKey};
 
-use super::publish_keyed::PublishOutcome;
+use super::publish_reply::PublishRefusal;
 use crate::error::StoreError;
 use crate::schedules::ScheduleDefinition;
 use crate::table::NamespacedName;
@@ -76,9 +77,9 @@ impl TickPublish<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum TickOutcome {
-    /// A job was published, or the job with its key stays.
-    Published(PublishOutcome),
-    /// No job was published.
+    /// The job was published, or refused.
+    Published(Result<PublishResult, PublishRefusal>),
+    /// No job was to be published.
     LeftOut,
     /// The tick or the definition have changed. Nothing changed.
     Moved,

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 
 use tidegate_core::v1::consume::Outcome;
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{IfExists, JobId, JobState};
-use tidegate_store::{
-    Acked, CancelOutcome, ChangeOutcome, LeasedJob, PromoteOutcome, PublishOutcome, PublishReply,
-};
+use tidegate_store::{Acked, CancelOutcome, ChangeOutcome, LeasedJob, PromoteOutcome, StoredJob};
 
 use crate::fixture::LOSSES_MAX;
 
@@ -122,23 +121,23 @@ impl OrderJudge {
         if_exists: IfExists,
         version: u64,
         due_ms: u64,
-        result: PublishReply,
+        stored: StoredJob,
     ) {
-        let id = result.job.expect("nothing is refused").id;
+        let id = stored.id;
         let state = self.state();
         let is_replaced = if_exists == IfExists::Replace;
         let cancels = self.job.as_ref().is_some_and(|job| job.cancel_requested);
         let expected = match state {
-            None => PublishOutcome::Created,
-            Some(JobState::Done) if is_replaced => PublishOutcome::Created,
-            Some(JobState::Dead) => PublishOutcome::Revived,
-            Some(JobState::Leased) if is_replaced || cancels => PublishOutcome::Rerun,
-            Some(_) if !is_replaced => PublishOutcome::Exists,
-            Some(_) => PublishOutcome::Replaced,
+            None => PublishResult::Created,
+            Some(JobState::Done) if is_replaced => PublishResult::Created,
+            Some(JobState::Dead) => PublishResult::Revived,
+            Some(JobState::Leased) if is_replaced || cancels => PublishResult::Rerun,
+            Some(_) if !is_replaced => PublishResult::Exists,
+            Some(_) => PublishResult::Replaced,
         };
-        assert_eq!(result.outcome, expected, "{self:?}");
+        assert_eq!(stored.outcome, expected, "{self:?}");
         match expected {
-            PublishOutcome::Created => {
+            PublishResult::Created => {
                 assert!(!self.ended.contains(&id), "{id} was used before");
                 self.job = Some(JudgedJob {
                     id,
@@ -153,11 +152,11 @@ impl OrderJudge {
                 });
                 self.wait_until(due_ms);
             }
-            PublishOutcome::Rerun => {
+            PublishResult::Rerun => {
                 let job = self.job();
                 (job.waiting, job.cancel_requested) = (Some((version, due_ms)), false);
             }
-            PublishOutcome::Exists => {}
+            PublishResult::Exists => {}
             _ => {
                 let job = self.job();
                 (job.version, job.failures, job.losses) = (version, 0, 0);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_store::{Acked, AfterFailure, Doorbell, FailRequest, JobEnd, Messages, NewResult};
 use tokio::time::timeout;
 
@@ -119,7 +120,7 @@ async fn an_awaited_job_is_kept_with_its_result_and_each_end_is_notified() {
     listening(&mut doorbells).await;
     let publish = async || {
         let keyed = f.awaited("a", IfExists::Keep, "x");
-        let id = id_of(&f.publish_keyed(START, keyed).await);
+        let id = f.publish_keyed(START, keyed).await.id;
         (id, f.lease_one(START).await.0)
     };
     let (id, leased) = publish().await;
@@ -155,10 +156,10 @@ async fn an_awaited_job_is_kept_with_its_result_and_each_end_is_notified() {
 
     // Without a publisher that waits, one who looks is notified; otherwise no message is sent.
     let silent = f.publish_keyed(START, f.keyed("b", IfExists::Keep, "x", 0));
-    let (silent, leased) = (id_of(&silent.await), f.lease_one(START).await.0);
+    let (silent, leased) = (silent.await.id, f.lease_one(START).await.0);
     let _ = f.ack_with(START, &[(leased, None)], 0).await;
     let looked = f.publish_keyed(START, f.keyed("c", IfExists::Keep, "x", 0));
-    let (looked, leased) = (id_of(&looked.await), f.lease_one(START).await.0);
+    let (looked, leased) = (looked.await.id, f.lease_one(START).await.0);
     assert!(matches!(
         f.end(START, looked).await,
         JobEnd::NotEnded { .. }
@@ -172,16 +173,14 @@ async fn an_awaited_job_is_kept_with_its_result_and_each_end_is_notified() {
 async fn who_waits_for_a_key_waits_for_its_newest_version() {
     let f = fixture().await;
     let mut doorbells = f.store.doorbells();
-    let id = id_of(
-        &f.publish_keyed(START, f.keyed("a", IfExists::Keep, "1", 0))
-            .await,
-    );
+    let job = f.keyed("a", IfExists::Keep, "1", 0);
+    let id = f.publish_keyed(START, job).await.id;
     let joined = f.publish_keyed(START, f.awaited("a", IfExists::Keep, "-"));
-    assert_eq!(joined.await.outcome, PublishOutcome::Exists);
+    assert_eq!(joined.await.outcome, PublishResult::Exists);
     let (leased, _) = f.lease_one(START).await;
     let replaced = f.keyed("a", IfExists::Replace, "2", 0);
     let replaced = f.publish_keyed(START, replaced).await;
-    assert_eq!(replaced.outcome, PublishOutcome::Rerun);
+    assert_eq!(replaced.outcome, PublishResult::Rerun);
     let acked = f.ack_with(START, &[(leased, result("first"))], 0).await;
     assert_eq!(acked[0].outcome, Outcome::Rerun);
     let (leased, body) = f.lease_one(START).await;
@@ -200,16 +199,16 @@ async fn who_repeats_a_request_may_wait_for_its_end() {
     };
     let mut keyed = f.keyed("a", IfExists::Keep, "x", 0);
     keyed.idempotency = Some(idempotency);
-    let id = id_of(&f.publish_keyed(START, keyed.clone()).await);
+    let id = f.publish_keyed(START, keyed.clone()).await.id;
     let (leased, _) = f.lease_one(START).await;
     // Its job may be done before the client looks.
     keyed.job.native.as_mut().unwrap().is_awaited = true;
     let repeated = f.publish_keyed(START, keyed.clone()).await;
-    assert_eq!(repeated.outcome, PublishOutcome::Replayed);
+    assert!(repeated.replayed);
     let _ = f.ack_with(START, &[(leased, result("r"))], 0).await;
     assert_eq!(f.result_text(START + AWAITED_MS - 1, id).await, "r");
     let repeated = f.publish_keyed(START, keyed).await;
-    assert_eq!(repeated.outcome, PublishOutcome::Replayed);
+    assert!(repeated.replayed);
     assert_eq!(f.end(START + AWAITED_MS, id).await, JobEnd::AlreadyGone);
 }
 
@@ -217,10 +216,8 @@ async fn who_repeats_a_request_may_wait_for_its_end() {
 async fn a_lost_worker_ends_no_wait_until_it_was_the_last() {
     let f = fixture().await;
     let mut doorbells = f.store.doorbells();
-    let id = id_of(
-        &f.publish_keyed(START, f.awaited("a", IfExists::Keep, "x"))
-            .await,
-    );
+    let job = f.awaited("a", IfExists::Keep, "x");
+    let id = f.publish_keyed(START, job).await.id;
     let mut now_ms = START;
     for losses in 1..=LOSSES_MAX {
         f.lease_one(now_ms).await;

@@ -7,16 +7,17 @@ use tidegate_core::v1::FieldChange;
 use tidegate_core::v1::consume::Outcome;
 use tidegate_core::v1::job::JobChange;
 use tidegate_core::v1::publish::DueTime;
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::v1::values::DurationMs;
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Failures, IfExists, IfRunning, JobState, RetryPolicy};
 use tidegate_core::{RetryDelays, RetrySteps};
 use tidegate_store::{
     AfterFailure, CancelOutcome, ChangeOutcome, Claim, FailRequest, FailureEffect, KeyedCall,
-    KeyedPublish, LeaseLength, LeasedJob, PublishJob, PublishOutcome,
+    LeaseLength, LeasedJob, PublishJob, PublishRefusal, PublishReply,
 };
 
-use super::{TERMS, id_of};
+use super::{TERMS, results};
 use crate::fixture::{LOSSES_MAX, START, StoreFixture, fixture};
 
 const LEASE_MS: u64 = 60_000;
@@ -33,11 +34,7 @@ fn policy() -> RetryPolicy {
 
 impl StoreFixture {
     /// Publishes a job with the key `a`; `options` may change it.
-    async fn publish_a(
-        &self,
-        now_ms: u64,
-        options: impl FnOnce(&mut PublishJob),
-    ) -> PublishOutcome {
+    async fn publish_a(&self, now_ms: u64, options: impl FnOnce(&mut PublishJob)) -> PublishResult {
         let mut job = self.keyed("a", IfExists::Replace, "x", 0);
         options(&mut job);
         self.publish_keyed(now_ms, job).await.outcome
@@ -164,11 +161,11 @@ async fn a_dead_job_is_revived_with_new_counters_and_its_attempts_continue() {
         })
         .await
     };
-    assert_eq!(publish().await, PublishOutcome::Created);
+    assert_eq!(publish().await, PublishResult::Created);
     let (first, _) = f.lease_one(START).await;
     let failed = f.fail(START, first, AfterFailure::RetryAsConfigured).await;
     assert_eq!(failed, Outcome::Dead);
-    assert_eq!(publish().await, PublishOutcome::Revived);
+    assert_eq!(publish().await, PublishResult::Revived);
     assert_eq!(f.failures(START).await, (JobState::Ready, counted(0, 0)));
     let (second, _) = f.lease_one(START).await;
     assert_eq!((second.id, second.attempt), (first.id, 2));
@@ -263,22 +260,22 @@ async fn a_full_queue_takes_new_versions_of_unfinished_jobs_only() {
     };
     let replace = |key| f.keyed(key, IfExists::Replace, "x", 0);
     let keep = |key| f.keyed(key, IfExists::Keep, "x", 0);
-    let outcome = async |job| match publish(vec![job], false).await {
-        KeyedPublish::Done { results, .. } => results[0].outcome,
-        refused @ KeyedPublish::Refused { .. } => panic!("{refused:?}"),
+    let outcome = async |job| {
+        let result = results(publish(vec![job], false).await)[0];
+        result.map(|job| job.outcome)
     };
     f.publish_a(START, |_| {}).await;
     let (leased, _) = f.lease_one(START).await;
     let _ = f.ack_leased(START, leased, 60_000).await;
-    assert_eq!(outcome(replace("b")).await, PublishOutcome::Created);
-    assert_eq!(outcome(replace("b")).await, PublishOutcome::Replaced);
-    assert_eq!(outcome(replace("a")).await, PublishOutcome::QueueFull);
-    assert_eq!(outcome(keep("a")).await, PublishOutcome::Exists);
+    assert_eq!(outcome(replace("b")).await, Ok(PublishResult::Created));
+    assert_eq!(outcome(replace("b")).await, Ok(PublishResult::Replaced));
+    assert_eq!(outcome(replace("a")).await, Err(PublishRefusal::QueueFull));
+    assert_eq!(outcome(keep("a")).await, Ok(PublishResult::Exists));
     let both = publish(vec![keep("a"), replace("a")], true).await;
-    let KeyedPublish::Refused { index, outcome } = both else {
+    let PublishReply::Refused { index, refusal } = both else {
         panic!("a part of an atomic call: {both:?}")
     };
-    assert_eq!((index, outcome), (1, PublishOutcome::QueueFull));
+    assert_eq!((index, refusal), (1, PublishRefusal::QueueFull));
 }
 
 #[tokio::test]
@@ -292,11 +289,11 @@ async fn a_job_that_has_lost_its_key_does_not_free_that_of_another() {
     delete.arg(&key.0[..]).exec(&mut f.connection()).unwrap();
     let job = f.keyed("a", IfExists::Keep, "2", 0);
     let second = f.publish_keyed(START, job).await;
-    assert_eq!(second.outcome, PublishOutcome::Created);
+    assert_eq!(second.outcome, PublishResult::Created);
     let _ = f.ack_leased(START, leased, 0).await;
     let store = f.store.at(START);
     let peeked = store.peek_job(&f.queue, key).await.unwrap();
-    assert_eq!(peeked.map(|peeked| peeked.job.id), Some(id_of(&second)));
+    assert_eq!(peeked.map(|peeked| peeked.job.id), Some(second.id));
 }
 
 #[tokio::test]
@@ -309,7 +306,7 @@ async fn a_revoked_job_is_gone_with_its_waiting_version_and_history() {
     let _ = f.fail(START, leased, AfterFailure::RetryInMs(0)).await;
     let (leased, _) = f.lease_one(START).await;
     let waiting = f.publish_a(START, |new| new.job.body = body.clone()).await;
-    assert_eq!(waiting, PublishOutcome::Rerun);
+    assert_eq!(waiting, PublishResult::Rerun);
     let store = f.store.at(START);
     let revoked = store.cancel(&f.queue, f.key("a"), IfRunning::Revoke).await;
     let (id, was) = (leased.id, JobState::Leased);

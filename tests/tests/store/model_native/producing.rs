@@ -1,10 +1,8 @@
 //! The steps that publish.
 
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob, RecordExtension};
-use tidegate_store::{
-    IdempotentRequest, JobReference, KeyedCall, KeyedPublish, LanePublish, PublishJob,
-    PublishOutcome,
-};
+use tidegate_store::{IdempotentRequest, JobReference, KeyedCall, PublishJob, PublishReply};
 
 use super::NativeRun;
 use super::oracle::{JobVersion, ModelJob, PlannedJob, WINDOW_MS};
@@ -96,15 +94,16 @@ impl NativeRun<'_> {
         if (room.max(0).cast_unsigned() as usize) < jobs.len() {
             let expected = room.max(0).cast_unsigned();
             assert!(
-                matches!(published, LanePublish::QueueFull { room } if room == expected),
+                matches!(published, PublishReply::QueueFull { room } if room == expected),
                 "{published:?}, room for {expected}"
             );
             return;
         }
         old.into_iter().for_each(|id| self.model.delete(id));
         let stored = published.stored().expect("there is room");
-        let stored = stored.ids.into_iter().zip(specs).zip(&versions);
-        for ((id, spec), version) in stored {
+        let stored = stored.into_iter().zip(specs).zip(&versions);
+        for ((stored, spec), version) in stored {
+            let id = stored.id;
             let is_awaited = tries.is_none() && spec.is_awaited;
             self.model.create(queue, id, version, tries, is_awaited);
             self.published.push((queue, id));
@@ -143,45 +142,48 @@ impl NativeRun<'_> {
         let published = store.publish_keyed(&self.queues[queue], jobs, call).await;
         let (before, mut room) = (self.model.clone(), self.model.room(queue, max_jobs));
         let results = match published.unwrap() {
-            KeyedPublish::Done { results, .. } => results,
-            KeyedPublish::Refused { index, outcome } => {
+            PublishReply::Done { jobs, .. } => jobs,
+            PublishReply::Refused { index, refusal } => {
                 let made_up = |index| JobId::new(0, 0, 1 << 40 | index as u64, 0);
                 let outcomes = planned.iter().enumerate().map(|(index, job)| {
-                    let planned = self
-                        .model
-                        .publish_one(queue, job, &mut room, || made_up(index));
-                    planned.0
+                    self.model
+                        .publish_one(queue, job, &mut room, || made_up(index))
                 });
                 let outcomes: Vec<_> = outcomes.collect();
-                let first = outcomes.iter().position(|outcome| outcome.is_refusal());
+                let first = outcomes.iter().position(|outcome| outcome.is_err());
                 assert_eq!((atomic, first), (true, Some(index)), "{outcomes:?}");
-                assert_eq!(outcomes[index], outcome);
+                assert_eq!(outcomes[index], Err(refusal));
                 self.model = before;
-                self.note("publish_keyed atomic", &outcome);
+                self.note("publish_keyed atomic", &refusal);
                 return;
             }
+            other => panic!("{other:?}"),
         };
         for (result, job) in results.iter().zip(&planned) {
-            let id = || result.job.expect("a created job").id;
-            let (outcome, id) = self.model.publish_one(queue, job, &mut room, id);
-            assert_eq!(result.outcome, outcome, "{results:?}");
-            self.note("publish_keyed", &outcome);
-            assert!(
-                !atomic || !outcome.is_refusal(),
-                "a part of an atomic call: {results:?}"
-            );
-            assert_eq!(result.job.map(|job| job.id), id);
-            let model = id.and_then(|id| self.model.jobs.get(&id));
+            let id = || result.expect("a created job").id;
+            let planned = self.model.publish_one(queue, job, &mut room, id);
+            let shown = result.map(|stored| (stored.outcome, stored.replayed, stored.id));
+            assert_eq!(shown, planned, "{results:?}");
+            let (Ok(stored), Ok((outcome, replayed, id))) = (result, planned) else {
+                self.note("publish_keyed", &planned.unwrap_err());
+                assert!(!atomic, "a part of an atomic call: {results:?}");
+                continue;
+            };
+            match replayed {
+                true => self.note("publish_keyed", &format_args!("Replayed")),
+                false => self.note("publish_keyed", &outcome),
+            }
+            let model = self.model.jobs.get(&id);
             let now_ms = self.model.now_ms;
             let live = model.filter(|job| !job.is_expired(now_ms));
-            let shown = result.job.and_then(|job| Some((job.state?, job.run_at_ms)));
+            let shown = stored.state.map(|state| (state, stored.run_at_ms));
             let run_at_ms = |job: &ModelJob| match job.state {
-                _ if outcome == PublishOutcome::Rerun => job.next.as_ref().map(|next| next.due_ms),
+                _ if outcome == PublishResult::Rerun => job.next.as_ref().map(|next| next.due_ms),
                 JobState::Leased | JobState::Done => None,
                 _ => Some(job.version.due_ms),
             };
             assert_eq!(shown, live.map(|job| (job.state, run_at_ms(job))));
-            self.published.extend(id.map(|id| (queue, id)));
+            self.published.push((queue, id));
         }
     }
 }

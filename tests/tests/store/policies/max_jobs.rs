@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_store::{Claim, LanePublish};
+use tidegate_store::{Claim, PublishReply};
 use tidegate_testkit::consistency;
 
 use crate::fixture::{StoreFixture, all_queues, delayed, fixture, job};
@@ -15,9 +15,9 @@ async fn publish(f: &StoreFixture, jobs: usize, max_jobs: u64) -> Result<usize, 
         .await
         .unwrap()
     {
-        LanePublish::Stored(published) => Ok(published.ids.len()),
-        LanePublish::QueueFull { room } => Err(room),
-        LanePublish::LaneClosed => panic!("the lane is closed"),
+        PublishReply::Done { jobs, .. } => Ok(jobs.len()),
+        PublishReply::QueueFull { room } => Err(room),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -79,7 +79,7 @@ async fn a_full_queue_takes_a_job_in_the_place_of_another() {
         .await
         .unwrap();
     assert!(
-        matches!(refused, LanePublish::QueueFull { room: 0 }),
+        matches!(refused, PublishReply::QueueFull { room: 0 }),
         "{refused:?}"
     );
     assert_eq!(f.counts().await, [0, 1, 0, 0]);
@@ -123,7 +123,7 @@ async fn concurrent_publishes_never_exceed_the_limit() {
             published
                 .unwrap()
                 .stored()
-                .map_or(0, |published| published.ids.len() as u64)
+                .map_or(0, |stored| stored.len() as u64)
         })
     });
     let mut stored = 0;

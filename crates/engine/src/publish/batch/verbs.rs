@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{NewJob, QueueKey};
-use tidegate_store::{
-    AckRequest, Acked, KeyedPublish, LanePublish, PUBLISH_JOBS_MAX, PublishJob, PublishReply,
-    PublishedJobs, Receipt, StoreError,
-};
+use tidegate_store::{AckRequest, Acked, PUBLISH_JOBS_MAX, PublishJob, PublishReply, StoreError};
 
 use super::Verb;
 use super::items::{
@@ -30,7 +27,7 @@ impl Verb for BatchedPublish {
     type BatchKey = QueueKey;
     type BatchItem = PublishItem<NewJob>;
     /// An error if the item may not be stored, beside others that are.
-    type ItemOutcome = Result<LanePublish, StoreError>;
+    type ItemOutcome = Result<PublishReply, StoreError>;
 
     fn size(item: &PublishItem<NewJob>) -> PublishSize {
         item.room.size()
@@ -60,17 +57,7 @@ impl Verb for BatchedPublish {
             max_jobs: None,
         };
         let published = pool.publisher.publish(lane, jobs).await?;
-        let LanePublish::Stored(PublishedJobs { ids, receipt }) = published else {
-            return Ok(vec![Ok(published); counts.len()]);
-        };
-        let mut ids = ids.into_iter();
-        let of_item = |count: usize| {
-            Ok(LanePublish::Stored(PublishedJobs {
-                ids: ids.by_ref().take(count).collect(),
-                receipt: receipt.clone(),
-            }))
-        };
-        Ok(counts.into_iter().map(of_item).collect())
+        Ok(published.split(&counts).into_iter().map(Ok).collect())
     }
 }
 
@@ -79,7 +66,7 @@ impl Verb for SinglePublish {
     /// A queue, and the server of the lane, if it is known.
     type BatchKey = (QueueKey, Option<Arc<str>>);
     type BatchItem = SinglePublishItem;
-    type ItemOutcome = LanePublish;
+    type ItemOutcome = PublishReply;
 
     /// A full batch, so that no other item joins the call.
     fn size(_item: &SinglePublishItem) -> PublishSize {
@@ -99,7 +86,7 @@ impl Verb for SinglePublish {
         (queue, _): &Self::BatchKey,
         _number: u16,
         items: Vec<SinglePublishItem>,
-    ) -> Result<Vec<LanePublish>, StoreError> {
+    ) -> Result<Vec<PublishReply>, StoreError> {
         let max_jobs = pool.policies.max_jobs(queue);
         let mut outcomes = Vec::with_capacity(items.len());
         for item in items {
@@ -119,7 +106,7 @@ impl Verb for BatchedKeyedPublish {
     type Context = Pool;
     type BatchKey = QueueKey;
     type BatchItem = PublishItem<PublishJob>;
-    type ItemOutcome = (Vec<PublishReply>, Receipt);
+    type ItemOutcome = PublishReply;
 
     fn size(item: &PublishItem<PublishJob>) -> PublishSize {
         item.room.size()
@@ -130,21 +117,13 @@ impl Verb for BatchedKeyedPublish {
         queue: &QueueKey,
         _lane: u16,
         items: Vec<PublishItem<PublishJob>>,
-    ) -> Result<Vec<(Vec<PublishReply>, Receipt)>, StoreError> {
+    ) -> Result<Vec<PublishReply>, StoreError> {
         let (jobs, _rooms) = into_jobs_and_rooms(items);
         let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs = jobs.into_iter().flatten().collect();
         let call = pool.keyed_call(queue, false);
-        match pool.store.publish_keyed(queue, jobs, call).await? {
-            KeyedPublish::Done { results, receipt } => {
-                let mut results = results.into_iter();
-                let of_item = |count| (results.by_ref().take(count).collect(), receipt.clone());
-                Ok(counts.into_iter().map(of_item).collect())
-            }
-            KeyedPublish::Refused { outcome, .. } => Err(StoreError::Corrupt(format!(
-                "script refused jobs that are stored one by one: {outcome:?}"
-            ))),
-        }
+        let reply = pool.store.publish_keyed(queue, jobs, call).await?;
+        Ok(reply.split(&counts))
     }
 }
 

@@ -7,7 +7,7 @@ mod partial;
 use std::sync::Arc;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{LanePublish, SMALL_TRANSFER_BYTES_MAX, Store, StoreError, Unavailable};
+use tidegate_store::{PublishReply, SMALL_TRANSFER_BYTES_MAX, Store, StoreError, Unavailable};
 
 use crate::queue::lanes::LaneTable;
 use down::DownBuckets;
@@ -59,7 +59,7 @@ impl LanePublisher {
     }
 
     /// Stores jobs in a lane; in another one if its server is down, overdue or refuses writes; in lane 0 if the lane is
-    /// closed. The outcome is never [`LanePublish::LaneClosed`].
+    /// closed. The outcome is never [`PublishReply::LaneClosed`].
     ///
     /// # Errors
     /// The store failed. The jobs may be stored.
@@ -67,25 +67,25 @@ impl LanePublisher {
         &self,
         lane: u16,
         jobs: JobsOfQueue<'_>,
-    ) -> Result<LanePublish, StoreError> {
+    ) -> Result<PublishReply, StoreError> {
         if jobs.replaces.is_some() {
             return self.publish_from(lane, jobs).await;
         }
         let first = self.publish_where_up(lane, jobs).await?;
-        let LanePublish::QueueFull { mut room } = first else {
+        let PublishReply::QueueFull { mut room } = first else {
             return Ok(first);
         };
         // Only a queue with several lanes has others.
         let open = self.lanes.open(jobs.queue);
         for other in (1..open).map(|step| (lane % open + step) % open) {
             match self.publish_from(other, jobs).await {
-                Ok(LanePublish::QueueFull { room: here }) => room = room.max(here),
+                Ok(PublishReply::QueueFull { room: here }) => room = room.max(here),
                 // The jobs were not stored before, so a refusal by this server is no reason to fail.
                 Err(error) if is_refused_write(&error) => {}
                 published => return published,
             }
         }
-        Ok(LanePublish::QueueFull { room })
+        Ok(PublishReply::QueueFull { room })
     }
 
     /// Stores jobs in a lane; in another one if its server is down, overdue or refuses writes.
@@ -93,7 +93,7 @@ impl LanePublisher {
         &self,
         lane: u16,
         jobs: JobsOfQueue<'_>,
-    ) -> Result<LanePublish, StoreError> {
+    ) -> Result<PublishReply, StoreError> {
         let queue = jobs.queue;
         let open = self.lanes.open(queue);
         let mut lane = self.usable_lane(queue, lane, open);
@@ -118,14 +118,14 @@ impl LanePublisher {
         &self,
         lane: u16,
         jobs: JobsOfQueue<'_>,
-    ) -> Result<LanePublish, StoreError> {
+    ) -> Result<PublishReply, StoreError> {
         let queue = jobs.queue;
         match self.publish_in(lane, jobs).await? {
-            LanePublish::LaneClosed => self.lanes.refused(queue, lane),
+            PublishReply::LaneClosed => self.lanes.refused(queue, lane),
             outcome => return Ok(outcome),
         }
         match self.publish_in(0, jobs).await? {
-            LanePublish::LaneClosed => {
+            PublishReply::LaneClosed => {
                 Err(StoreError::Corrupt(format!("lane 0 of {queue} is closed")))
             }
             outcome => Ok(outcome),
@@ -136,7 +136,7 @@ impl LanePublisher {
         &self,
         lane: u16,
         jobs: JobsOfQueue<'_>,
-    ) -> Result<LanePublish, StoreError> {
+    ) -> Result<PublishReply, StoreError> {
         let JobsOfQueue {
             queue,
             jobs,

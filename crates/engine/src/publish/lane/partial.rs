@@ -1,7 +1,7 @@
 //! Publishing the items of a batch to a queue that may hold a limited number of jobs: as many items as it has room for.
 
 use tidegate_core::{NewJob, QueueKey};
-use tidegate_store::{LanePublish, PublishedJobs, StoreError};
+use tidegate_store::{PublishReply, StoreError};
 
 use super::{JobsOfQueue, LanePublisher};
 
@@ -16,8 +16,8 @@ impl LanePublisher {
         lane: u16,
         items: &[Vec<NewJob>],
         max_jobs: u64,
-    ) -> Vec<Result<LanePublish, StoreError>> {
-        let full = LanePublish::QueueFull { room: 0 };
+    ) -> Vec<Result<PublishReply, StoreError>> {
+        let full = PublishReply::QueueFull { room: 0 };
         let mut outcomes = vec![Ok(full); items.len()];
         let sizes: Vec<usize> = items.iter().map(Vec::len).collect();
         let mut left: Vec<usize> = (0..items.len()).collect();
@@ -32,19 +32,16 @@ impl LanePublisher {
                 max_jobs: Some(max_jobs),
             };
             match self.publish(lane, jobs).await {
-                Ok(LanePublish::Stored(PublishedJobs { ids, receipt })) => {
-                    let mut ids = ids.into_iter();
-                    for at in &chosen {
-                        outcomes[*at] = Ok(LanePublish::Stored(PublishedJobs {
-                            ids: ids.by_ref().take(sizes[*at]).collect(),
-                            receipt: receipt.clone(),
-                        }));
+                Ok(done @ PublishReply::Done { .. }) => {
+                    let counts: Vec<usize> = chosen.iter().map(|at| sizes[*at]).collect();
+                    for (at, reply) in chosen.iter().zip(done.split(&counts)) {
+                        outcomes[*at] = Ok(reply);
                     }
                     left.retain(|at| !chosen.contains(at));
                     chosen.clone_from(&left);
                 }
-                Ok(LanePublish::QueueFull { room }) => chosen = fitting(&chosen, &sizes, room),
-                Ok(LanePublish::LaneClosed) => break,
+                Ok(PublishReply::QueueFull { room }) => chosen = fitting(&chosen, &sizes, room),
+                Ok(_) => break,
                 Err(error) => {
                     for at in &left {
                         outcomes[*at] = Err(error.clone());

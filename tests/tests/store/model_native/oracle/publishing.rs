@@ -1,7 +1,8 @@
 //! The outcome of each job that is published with a key or an idempotency key.
 
+use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{IfExists, JobId, JobState, KeyHash};
-use tidegate_store::PublishOutcome;
+use tidegate_store::PublishRefusal;
 
 use super::{JobVersion, ModelJob, NativeModel};
 
@@ -27,8 +28,8 @@ pub(in super::super) struct PlannedJob {
     pub(in super::super) is_awaited: bool,
 }
 
-/// What becomes of a job: the outcome, and the id of its job unless it was refused or created.
-type Planned = (PublishOutcome, Option<JobId>);
+/// What becomes of a job: the outcome, whether the request is a repeated one, and the id of the job that has the key.
+type Planned = Result<(PublishResult, bool, JobId), PublishRefusal>;
 
 impl NativeModel {
     /// How many more jobs a queue may have. Expired jobs count until they are deleted, jobs that are done do not.
@@ -53,12 +54,12 @@ impl NativeModel {
             return None;
         }
         if first.request != request {
-            return Some((PublishOutcome::KeyReused, None));
+            return Some(Err(PublishRefusal::KeyReused));
         }
         if let Some((_, first)) = self.live(queue, first.id.into()) {
             first.await_end(job.is_awaited);
         }
-        Some((PublishOutcome::Replayed, Some(first.id)))
+        Some(Ok((PublishResult::Created, true, first.id)))
     }
 
     /// Publishes one job; `created` is the id that it has if it is new. Returns what becomes of it.
@@ -77,19 +78,17 @@ impl NativeModel {
             .and_then(|key| self.existing(queue, key, job.if_exists));
         let planned = match existing {
             Some(id) => self.publish_existing(id, job),
-            None if *room < 1 => (PublishOutcome::QueueFull, None),
+            None if *room < 1 => Err(PublishRefusal::QueueFull),
             None => {
                 *room -= 1;
                 let old = job.key.and_then(|key| self.named(queue, key.into()));
                 old.into_iter().for_each(|old| self.make_way(old));
                 let id = created();
                 self.create(queue, id, &job.version, None, job.is_awaited);
-                (PublishOutcome::Created, Some(id))
+                Ok((PublishResult::Created, false, id))
             }
         };
-        if let ((key, request), Some(id)) = (job.request.unwrap_or_default(), planned.1)
-            && job.request.is_some()
-        {
+        if let (Some((key, request)), Ok((_, _, id))) = (job.request, planned) {
             let first = FirstRequest {
                 id,
                 request,
@@ -149,22 +148,22 @@ impl NativeModel {
         let version = planned.version.clone();
         let is_running = job.state == JobState::Leased;
         let outcome = match planned.if_exists {
-            _ if job.state == JobState::Dead => PublishOutcome::Revived,
-            IfExists::Reject => return (PublishOutcome::KeyTaken, None),
-            IfExists::Replace if is_running => PublishOutcome::Rerun,
-            IfExists::Keep if is_running && job.cancel_requested => PublishOutcome::Rerun,
+            _ if job.state == JobState::Dead => PublishResult::Revived,
+            IfExists::Reject => return Err(PublishRefusal::KeyTaken),
+            IfExists::Replace if is_running => PublishResult::Rerun,
+            IfExists::Keep if is_running && job.cancel_requested => PublishResult::Rerun,
             IfExists::Keep => {
                 job.await_end(planned.is_awaited);
-                return (PublishOutcome::Exists, Some(id));
+                return Ok((PublishResult::Exists, false, id));
             }
-            IfExists::Replace => PublishOutcome::Replaced,
+            IfExists::Replace => PublishResult::Replaced,
         };
-        if outcome == PublishOutcome::Rerun {
+        if outcome == PublishResult::Rerun {
             (job.next, job.cancel_requested) = (Some(version), false);
         } else {
             job.start(version, now_ms);
         }
         job.await_end(planned.is_awaited);
-        (outcome, Some(id))
+        Ok((outcome, false, id))
     }
 }
