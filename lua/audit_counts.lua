@@ -16,7 +16,7 @@
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: scripts change counts and records together, so the difference between them is constant in time.
---- include changes, settle
+--- include changes, transitions, settle
 
 local number, corrected, first_state = tonumber(ARGV[3]), ARGV[4], 5
 

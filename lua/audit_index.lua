@@ -4,9 +4,9 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] repair   1 = repair, 0 = only check
--- ARGV[4] what   to check: due, slot, name, unnamed, number, sequence, body, next, next_body, log, key or ttl
+-- ARGV[4] what   to check: due, slot, name, unnamed, number, sequence, body, next, next_body, log, key, ttl or line
 -- ARGV[5] item   number of a queue (due, unnamed, number) or job (sequence, body, next,
---   next_body, log), slot, name, hash of a key (key), key without prefix (ttl)
+--   next_body, log), slot, name, hash of a key (key), key without prefix (ttl), queue and line (line): 17:4
 -- ARGV[6] detail name: the queue number that it has; ttl: longest time to live of the key in ms, 0 = none
 -- Returns sound → it is consistent; nothing changed
 -- Returns inconsistent → it is inconsistent; nothing changed. With repair = 1: it cannot be repaired automatically
@@ -14,7 +14,7 @@
 -- Changes: the index, key or time to live that it repairs; sends alarms
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, settle
+--- include records, lines, settle
 
 local names, repair, what, item, detail = KEYS[1], ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6]
 local function key(kind) return prefix .. kind .. ':' .. item end
@@ -65,7 +65,7 @@ function looks.unnamed()
       count(names, count_field(name), 1)
     end
   end
-  local parts = { key('q'), key('near'), key('ready'), key('dead') }
+  local parts = { key('q'), key('near'), key('ready'), key('dead'), key('turns') }
   if call('EXISTS', unpack(parts)) == 0 then return end
   return function()
     call('DEL', unpack(parts))
@@ -106,6 +106,23 @@ function looks.key()
   return function() call('HDEL', key_index(item), item) end
 end
 
+-- A line without a turn, or of a queue without the mark that it has lines: its jobs would not be taken. Or a turn of a line
+-- without hints.
+function looks.line()
+  local queue, line = string.match(item, '^(%d+)(:.*)$')
+  local has_turn, name = call('ZSCORE', prefix .. 'turns:' .. queue, line), call('HGET', prefix .. 'q:' .. queue, 'name')
+  if call('EXISTS', prefix .. 'ready:' .. item) == 0 then
+    return has_turn and function() call('ZREM', prefix .. 'turns:' .. queue, line) end
+  end
+  if has_turn and not name or has_turn and has_lines(call('HGET', names, name)) then return end
+  return function()
+    set_turn(queue, line, true)
+    if name then
+      call('HSET', names, name, '+' .. queue)
+      ring_next(name)
+    end
+  end
+end
 
 function looks.ttl()
   local left_ms, longest_ms = call('PTTL', prefix .. item), tonumber(detail)

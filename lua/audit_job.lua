@@ -15,7 +15,7 @@
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: no record and no body is deleted. A record that cannot be a job again is moved to other keys.
---- include records, changes, settle
+--- include records, changes, transitions, settle
 
 local repair, what, number, read, pause_ms = ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 
@@ -61,7 +61,10 @@ end
 
 local mending = {
   timer = function() hint_for(job) end,
-  list = function() add(changes_of(job[QUEUE]), STATES[job[STATE]], number) end,
+  list = function()
+    local changes = changes_of(job[QUEUE])
+    if job[STATE] == READY then add_ready(changes, number, job[FLAGS]) else add(changes, 'dead', number) end
+  end,
   expiry = function() expire_later(number, job[EXPIRES_MS]) end,
   body = set_aside,
   queue = set_aside,

@@ -17,7 +17,7 @@
 -- Changes: deletes the job; its flags; deletes a version that waits for the end of its lease
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, settle
+--- include records, changes, transitions, settle
 
 local name, running, in_state = ARGV[3], ARGV[7], tonumber(ARGV[8])
 

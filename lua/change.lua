@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- change: sets when a job that waits is due.
+-- change: sets when a job that waits is due, and its priority.
 -- KEYS[1] queues  hash: namespace/queue → queue number
 -- ARGV[1] prefix  of the bucket's keys
 -- ARGV[2] now     ms; '' = Redis's clock
@@ -10,15 +10,17 @@
 -- ARGV[7] due     '' = unchanged; a delay in ms, or an instant + 2^46
 -- ARGV[8] start_within '' = unchanged; ms after it is due in which it must have started; 0 = no limit
 -- ARGV[9] state   the job is changed only in this state; '' = in any in which it waits
+-- ARGV[10] priority '' = unchanged; 0 to 4
 -- Returns ok → now_ms, number and record of the job without a large body
 -- Returns gone → there is no such job in this queue
 -- Returns held → its state, in which it is not changed; nothing changed
--- Changes: state, due time and expiry of the job; sends doorbell and alarm
+-- Changes: state, due time, expiry and priority of the job; sends doorbell and alarm
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, versions, settle
 
 local name, due, start_within, in_state = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local priority = tonumber(ARGV[10])
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
@@ -31,7 +33,8 @@ local limit_ms = start_within
 if not limit_ms then
   limit_ms = job[EXPIRES_MS] > 0 and has(job, COUNTS_FAILURES) and job[EXPIRES_MS] - job[DUE_MS] or 0
 end
-local state, due_ms = job[STATE], job[DUE_MS]
+local state, due_ms, flags = job[STATE], job[DUE_MS], job[FLAGS]
+if priority then job[FLAGS] = bit.band(flags, bit.bnot(PRIORITY_BITS)) + priority * PRIORITY end
 if due then
   state, due_ms = times_of(job[FLAGS], DELAYED, due, 0)
 elseif start_within then
@@ -42,12 +45,13 @@ if state == READY and job[STATE] == DELAYED then
   drop_timer(job)
   schedule(job, now_ms)
 elseif state == DELAYED and job[STATE] == READY then
-  changes_of(queue).unlisted = true
+  unlist(changes_of(queue), flags)
   schedule(job, due_ms)
 elseif state == DELAYED then
   postpone(job, due_ms)
 else
   job[DUE_MS] = due_ms
+  if priority then rarely().change_line(job, flags) end
 end
 if start_within or due and has(job, COUNTS_FAILURES) then
   job[EXPIRES_MS] = limit_ms > 0 and max(from_ms, job[DUE_MS]) + limit_ms or 0

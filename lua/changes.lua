@@ -8,8 +8,9 @@ local queues, written, deleted, expiries, slots = {}, {}, {}, {}, nil
 local stale_far = 0  -- far hints that have become stale, without those of leases, which are never far ahead
 
 -- Changes of a queue. [state]: difference of its count. Lists of job numbers: ready (at_head: pushed at the head),
--- dead, untimed (timers to delete). near: scores and numbers of timers to set; earliest_ms: the first of them.
--- arrivals: jobs published and deliveries taken back. unlisted: ready or dead jobs were deleted.
+-- dead, untimed (timers to delete); lines: the ready ones of other lines than the first. near: scores and numbers of timers
+-- to set; earliest_ms: the first of them. arrivals: jobs published and deliveries taken back. unlisted: ready or dead jobs
+-- were deleted, or moved to another line; unlisted_lines: those lines, except for the first.
 local function changes_of(queue)
   local changes = queues[queue]
   if not changes then
@@ -24,14 +25,28 @@ local function add(lists, name, value)
   if list then list[#list + 1] = value else lists[name] = { value } end
 end
 
--- Moves a job to another state, and adds it to this list, if a list is given. The caller writes the record.
-local function turn(job, state, list)
-  local changes = changes_of(job[QUEUE])
-  changes[job[STATE]] = changes[job[STATE]] - 1
-  changes[state] = changes[state] + 1
-  job[STATE] = state
-  if list then add(changes, list, job[NUMBER]) end
-  return changes
+-- Adds a job with these flags to the jobs that are to be ready.
+local function add_ready(changes, number, flags)
+  if flags % ABOVE_PRIORITY < PRIORITY then return add(changes, 'ready', number) end
+  changes.lines = changes.lines or {}
+  add(changes.lines, rarely().line_of(flags), number)
+end
+
+-- Notes that the hint of a ready or dead job with these flags has become stale.
+local function unlist(changes, flags)
+  changes.unlisted = true
+  if flags % ABOVE_PRIORITY < PRIORITY then return end
+  changes.unlisted_lines = changes.unlisted_lines or {}
+  changes.unlisted_lines[rarely().line_of(flags)] = true
+end
+
+-- Calls a command with a list of values, several times if there are many. Returns the last reply.
+local function send(command, key, values)
+  local reply
+  for first = 1, #values, VALUES_MAX do
+    reply = call(command, key, unpack(values, first, min(first + VALUES_MAX - 1, #values)))
+  end
+  return reply
 end
 
 -- Schedules a record to be written.
@@ -51,48 +66,12 @@ local function rewrite(job)
   write(job[NUMBER], job[RECORD])
 end
 
--- Deletes the keys of a job that most jobs do not have, and the entry of its key in the index if this job has it.
-local function delete_keys_of(job)
-  local number = job[NUMBER]
-  if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. number) end
-  if has(job, NEXT_WAITS) then call('DEL', prefix .. 'next:' .. number, prefix .. 'next_body:' .. number) end
-  if has(job, LOGGED) then call('DEL', prefix .. 'log:' .. number) end
-  local hash = key_hash(job[RECORD], job[FLAGS])
-  if hash and call('HGET', key_index(hash), hash) == number then call('HDEL', key_index(hash), hash) end
-end
-
 -- Removes the timer that a job has for its due time. A far hint stays, and is stale. A long lease may have a near one.
 local function drop_timer(job)
   if job[DUE_MS] < near_until_ms or job[STATE] == LEASED then
     add(changes_of(job[QUEUE]), 'untimed', job[NUMBER])
   else
     stale_far = stale_far + 1
-  end
-end
-
--- Notifies the clients that wait for the end of a job. AWAITED is the highest flag.
-local function notify_end(job)
-  call('SPUBLISH', prefix .. 'bell', '#' .. job[NUMBER])
-end
-
--- Deletes a job with its other keys and its near timer. Its far hints and list entries stay; they are stale, and are
--- dropped when a call reads them.
-local function delete(job)
-  local number = job[NUMBER]
-  jobs[number] = false
-  if job[FLAGS] >= AWAITED and job[STATE] ~= DONE then rarely().notify_end(job) end
-  add(deleted, sub(number, 1, -3), sub(number, -2))
-  local changes = changes_of(job[QUEUE])
-  changes[job[STATE]] = changes[job[STATE]] - 1
-  if job[STATE] == READY or job[STATE] == DEAD then
-    changes.unlisted = true
-  elseif job[STATE] ~= DONE then
-    drop_timer(job)
-  end
-  if job[FLAGS] ~= 0 and bit.band(job[FLAGS], EXTENDED + BODY_OUTSIDE + NEXT_WAITS + LOGGED) ~= 0 then rarely().delete_keys_of(job) end
-  if job[EXPIRES_MS] > 0 then
-    local chunk = sub(number, 1, -3)
-    expiries[chunk] = expiries[chunk] or false
   end
 end
 
@@ -161,40 +140,4 @@ end
 local function expire_later(number, expires_ms)
   local chunk = sub(number, 1, -3)
   if expires_ms < (expiries[chunk] or math.huge) then expiries[chunk] = expires_ms end
-end
-
--- Makes a job ready, or delayed until a time in the future. The caller writes the record.
-local function schedule(job, due_ms)
-  if due_ms > now_ms then
-    turn(job, DELAYED)
-    job[DUE_MS] = due_ms
-    hint(job[QUEUE], job[NUMBER], due_ms)
-  else
-    turn(job, READY, 'ready')
-    job[DUE_MS] = now_ms
-  end
-end
-
--- Makes a job dead. The caller writes the record.
-local function bury(job)
-  turn(job, DEAD, 'dead')
-  job[DUE_MS], job[EXPIRES_MS] = now_ms, 0
-  if job[FLAGS] >= AWAITED then
-    rarely().notify_end(job)
-    job[FLAGS] = job[FLAGS] - AWAITED
-  end
-end
-
--- Keeps a job that was leased for a while as done, with its result ('' = none) in place of its payload.
-local function keep_done(job, for_ms, result)
-  local extension = has(job, EXTENDED) and 1 + string.byte(job[RECORD], HEADER_BYTES + 1) or 0
-  local body = prefix .. 'body:' .. job[NUMBER]
-  if result ~= '' then call('SET', body, result) elseif has(job, BODY_OUTSIDE) then call('DEL', body) end
-  if job[FLAGS] >= AWAITED then rarely().notify_end(job) end
-  drop_timer(job)
-  turn(job, DONE)
-  job[FLAGS] = bit.band(job[FLAGS], 255 + LOGGED + AWAITED) + (result ~= '' and BODY_OUTSIDE or 0)
-  job[RECORD], job[DUE_MS], job[EXPIRES_MS] = sub(job[RECORD], 1, HEADER_BYTES + extension), now_ms, from_ms + for_ms
-  expire_later(job[NUMBER], job[EXPIRES_MS])
-  rewrite(job)
 end

@@ -8,37 +8,50 @@
 -- ARGV[5] nonce   of the job; the hash of its key
 -- ARGV[6] created of the job, in ms; ''
 -- ARGV[7] carry   largest body, in bytes, that is returned with its header; of a larger one only the header is returned
--- ARGV[8] at      index in the list of ready jobs from which hints are read to count the jobs before a ready one
+-- ARGV[8] at      index in the line of a ready job from which hints are read to count the jobs before it
 -- ARGV[9] most    most hints that are read
 -- Returns ok → now_ms, number and record of the job; the length of its body, -1 = its payload is in the record; for a ready
---   job 1 if its hint was read else 0, and the number of live jobs whose hints were read before it, for others 1 and 0; jobs
---   of the queue in this bucket that are ready; that are leased; 1 if consumers wait for the queue else 0; the token of the pump
---   that leads the bucket, '' = none
+--   job 1 if its hint was read else 0, the number of live jobs whose hints were read before it, and the number of hints of
+--   jobs with a higher priority, for others 1, 0 and 0; jobs of the queue in this bucket that are ready; that are leased; 1 if
+--   consumers wait for the queue else 0; the token of the pump that leads the bucket, '' = none
 -- Returns none → there is no such job
 -- Changes: nothing
 -- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
---- include records, waiting
+--- include lines, waiting
 
 local name, carry, at, most = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local queue = tonumber(call('HGET', KEYS[1], name))
 local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
 if not job or expired(job) then return { 'none' } end
 
+local list = prefix .. 'ready:' .. queue
+
 local function jobs_before()
   if job[STATE] ~= READY then return 1, 0 end
-  local before, numbers = 0, call('LRANGE', prefix .. 'ready:' .. queue, at, at + most - 1)
+  local line = line_of(job[FLAGS])
+  local before, numbers = 0, call('LRANGE', list .. line, at, at + most - 1)
   read_ahead(numbers)
   for _, number in ipairs(numbers) do
     if number == job[NUMBER] then return 1, before end
-    local other = hinted(number, READY, queue)
+    local other = hinted(number, READY, queue, line)
     if other and not expired(other) then before = before + 1 end
   end
   return 0, before
 end
 
+local function hints_of_higher_priority()
+  local hints = 0
+  if job[STATE] ~= READY then return hints end
+  local own = text('(%.0f', first_turn(line_of(job[FLAGS])))
+  for _, line in ipairs(call('ZRANGE', prefix .. 'turns:' .. queue, '-inf', own, 'BYSCORE', 'LIMIT', 0, most)) do
+    hints = hints + call('LLEN', list .. line)
+  end
+  return hints
+end
+
 local is_found, before = jobs_before()
 local counts = call('HMGET', prefix .. 'q:' .. queue, STATES[READY], STATES[LEASED])
 local body_bytes = has(job, BODY_OUTSIDE) and call('STRLEN', prefix .. 'body:' .. job[NUMBER]) or -1
-return { 'ok', now_ms, tonumber(job[NUMBER]), whole(job, carry), body_bytes, is_found, before, tonumber(counts[1]) or 0,
-  tonumber(counts[2]) or 0, is_waited_for(name) and 1 or 0, call('GET', prefix .. 'lock') or '' }
+return { 'ok', now_ms, tonumber(job[NUMBER]), whole(job, carry), body_bytes, is_found, before,
+  hints_of_higher_priority(), tonumber(counts[1]) or 0, tonumber(counts[2]) or 0, is_waited_for(name) and 1 or 0, call('GET', prefix .. 'lock') or '' }

@@ -10,7 +10,7 @@
 -- Changes: the lane's entry in queues; drops stale hints of ready and dead jobs
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records
+--- include lines
 
 local name, epoch, limit = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -19,16 +19,9 @@ local function holds_jobs(queue)
   for _, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
     if tonumber(jobs or 0) ~= 0 then return true end
   end
-  for _, state in ipairs({ READY, DEAD }) do
-    local list = prefix .. STATES[state] .. ':' .. queue
-    local numbers = call('LRANGE', list, 0, limit - 1)
-    read_ahead(numbers)
-    for _, number in ipairs(numbers) do
-      if hinted(number, state, queue) then return true end
-    end
-    if #numbers > 0 then call('LPOP', list, #numbers) end
-    if call('EXISTS', list) == 1 then return true end
-  end
+  drop_stale_ready(queue, limit)
+  drop_stale(DEAD, queue, limit)
+  if call('EXISTS', prefix .. 'ready:' .. queue, prefix .. 'turns:' .. queue, prefix .. 'dead:' .. queue) > 0 then return true end
   local timers = call('ZRANGE', prefix .. 'near:' .. queue, 0, limit)
   for _, number in ipairs(timers) do
     if hinted(number, DELAYED, queue) or hinted(number, LEASED, queue) then return true end

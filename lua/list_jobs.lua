@@ -5,7 +5,7 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- ARGV[4] part   where hints are read: ready or dead = the list of these jobs; far = all far slots of the bucket; near = the
+-- ARGV[4] part   where hints are read: ready or dead = the lists of these jobs; far = all far slots of the bucket; near = the
 --   near timers of the queue
 -- ARGV[5] at     where to continue, as a call before returned it; '' = at the beginning of the part
 -- ARGV[6] limit  most hints that one call reads
@@ -21,25 +21,23 @@
 -- Changes: nothing
 -- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
---- include records
+--- include lines, walks
 
 local name, part, at, limit = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local due_from_ms, due_before_ms, carry = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local with_failures = ARGV[11] == '1'
 
--- A reply ends at about this many bytes of records, so that it stays a small transfer.
-local BYTES_MAX = 65536
--- A list of which a call continues may have lost this many hints at its head, or got that many there, without a search.
-local TAKEN, RETURNED = 1000, 200
--- Far slots whose names are read together. More than have the same score, which is one of each level.
-local SLOTS_AHEAD = 32
-
 local wanted = {}
 for state in string.gmatch(ARGV[7], '%d') do wanted[tonumber(state)] = true end
+
 local queue = queue_in_bucket(call('HGET', KEYS[1], name))
 local reply = { 'ok', '', now_ms }
--- Hints and far slots read, and bytes of the reply.
+
+-- Hints, lines and far slots read, and bytes of the reply.
 local work, bytes = 0, 0
+
+-- A reply ends at about this many bytes of records, so that it stays a small transfer.
+local BYTES_MAX = 65536
 
 local function is_full()
   return work >= limit or bytes >= BYTES_MAX
@@ -75,66 +73,50 @@ local function timed(number)
   return job and (job[STATE] == DELAYED or job[STATE] == LEASED) and job
 end
 
--- The index behind an anchor: the last hint that was read, which had this index, with this hint before it. nil if it is not
--- found near there: then also the index from which the next call searches. Consumers take hints from the head, and give some
--- back there; stale ones are dropped. If the anchor was taken itself, so were all before it. Its job may have other hints
--- further on: the first one counts, and only behind the same hint. If the job has another due time it may have come back;
--- then it was taken, or a respawn has crossed out its hint.
-local function behind(list, index, number, due_ms, before)
-  local job, crossed_out = due_ms > 0 and read(number), '-' .. number
-  local may_be_back = job and job[DUE_MS] ~= due_ms
-  if may_be_back and part == 'ready' then return 0 end
-  local function search(from, to)
-    local hints = call('LRANGE', list, from, to)
-    for i, hint in ipairs(hints) do
-      local is_behind = from + i == 1 or i > 1 and string.match(hints[i - 1], '%d+') == before
-      if (hint == crossed_out or hint == number and not may_be_back) and is_behind then return from + i end
-    end
-  end
-  local first = max(0, index - TAKEN)
-  local found = search(max(0, index - 1), index) or search(max(0, first - 1), index + RETURNED)
-  if found then return found end
-  if first == 0 then return 0 end
-  return nil, first
-end
-
--- Positions are the index of the last hint, its number, the due time of its job (0 = it may have any), the number before it,
--- and how often a purge has turned the list.
-local function walk_list(state)
-  local list, of_queue = prefix .. part .. ':' .. text('%d', queue), prefix .. 'q:' .. text('%d', queue)
-  local turned = state == DEAD and call('HGET', of_queue, 'turned') or '0'
-  local index, number, due_ms, before, was_turned = string.match(at, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
-  local first, search_from = 0, nil
-  if index and turned == was_turned then
-    first, search_from = behind(list, tonumber(index), number, tonumber(due_ms), before)
-  end
-  if not first then return text('%d:%s:%s:%s:%s', search_from, number, due_ms, before, turned) end
-  local hints = call('LRANGE', list, first, first + limit - 1)
+-- Reads a list from this index on. Returns where to continue in it; nil = it is complete. Places are the index of the last
+-- hint, its number, the due time of its job (0 = it may have any), the number before it, and how often a purge has turned
+-- the list.
+local function walk_from(list, first, before, state, line, turned)
+  local most = limit - work
+  local hints = call('LRANGE', list, first, first + most - 1)
   read_ahead(hints)
-  before = first > 0 and number or '0'
   for i, hint in ipairs(hints) do
-    local job = hinted(hint, state, queue)
+    local job = hinted(hint, state, queue, line)
     show(job, 0, first + i - 1)
-    number = string.match(hint, '%d+') or '0'
-    if i == limit or bytes >= BYTES_MAX and i < #hints then
+    local number = string.match(hint, '%d+') or '0'
+    if i == most or bytes >= BYTES_MAX and i < #hints then
       return text('%d:%s:%.0f:%s:%s', first + i - 1, number, job and job[DUE_MS] or 0, before, turned)
     end
     before = number
   end
-  return ''
 end
 
--- The far slots behind this one, or all, some at a time in the order in which they are loaded: hints move to slots that are
--- loaded later, or to near.
-local function slots_behind(slot)
-  local from, slots = '-inf', {}
-  if slot then from = text('%.0f', load_at(tonumber(sub(slot, 1, 1)), tonumber(sub(slot, 3)))) end
-  local found = call('ZRANGE', prefix .. 'slots', from, '+inf', 'BYSCORE', 'LIMIT', 0, SLOTS_AHEAD, 'WITHSCORES')
-  for i = 1, #found, 2 do
-    local is_behind = found[i + 1] ~= from or found[i] > slot
-    if is_behind and string.match(found[i], '^[1-4]:%d+$') then slots[#slots + 1] = found[i] end
+-- Walks through the list of dead jobs, or the lines of ready ones: the first line, then others by their turns. A line moves
+-- behind others when jobs of it are taken, so that none is passed over. Positions are the priority and the turn of the line
+-- (0 = the first line), and the place in it; '0:0:0:0:0' = its begin.
+local function walk_list(state)
+  local of_queue = text('%d', queue)
+  local turned = state == DEAD and call('HGET', prefix .. 'q:' .. of_queue, 'turned') or '0'
+  local priority, turn, index, number, due_ms, before, was_turned = string.match(at, '^(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)$')
+  local line, first, search_from = '', 0, nil
+  turn = turn or '0'
+  if priority and priority ~= '0' then line = ':' .. priority end
+  local list = prefix .. part .. ':' .. of_queue
+  if number and number ~= '0' and turned == was_turned then
+    first, search_from = behind(list .. line, tonumber(index), number, tonumber(due_ms), before,
+      state == READY)
   end
-  return slots
+  local place = not first and text('%d:%s:%s:%s:%s', search_from, number, due_ms, before, turned)
+    or walk_from(list .. line, first, first > 0 and number or '0', state, state == READY and line, turned)
+  while not place do
+    local found = state == READY and call('ZRANGE', prefix .. 'turns:' .. of_queue, '(' .. turn, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES') or {}
+    if not found[1] then return '' end
+    line, turn, work = found[1], found[2], work + 1
+    if line ~= '' then
+      place = is_full() and '0:0:0:0:0' or walk_from(list .. line, 0, '0', state, line, turned)
+    end
+  end
+  return text('%s:%s:%s', line == '' and '0' or sub(line, 2), turn, place)
 end
 
 -- Positions are a slot, the index of the next hint, and how many were taken from the head of the slot before.

@@ -15,7 +15,7 @@
 -- Changes: nothing
 -- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
---- include records
+--- include lines
 
 local cursor, limit, hints, namespace = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 -- Entries of other namespaces that one call passes over, about.
@@ -27,13 +27,22 @@ if namespace ~= '' and call('HEXISTS', KEYS[1], namespace .. '/') == 0 then retu
 local work = 0
 
 -- Stale hints stay in the list: this script does not write.
-local function oldest_ready_ms(queue)
-  for _, number in ipairs(call('LRANGE', prefix .. 'ready:' .. text('%d', queue), 0, hints - 1)) do
+local function oldest_of_line(queue, line)
+  for _, number in ipairs(call('LRANGE', prefix .. 'ready:' .. text('%d', queue) .. line, 0, hints - 1)) do
     work = work + 1
-    local job = hinted(number, READY, queue)
+    local job = hinted(number, READY, queue, line)
     if job and not expired(job) then return max(0, now_ms - job[DUE_MS]) end
   end
   return -1
+end
+
+local function oldest_ready_ms(queue, value)
+  local oldest_ms = oldest_of_line(queue, '')
+  if not has_lines(value) then return oldest_ms end
+  for _, line in ipairs(call('ZRANGE', prefix .. 'turns:' .. text('%d', queue), 0, hints - 1)) do
+    if line ~= '' then oldest_ms = max(oldest_ms, oldest_of_line(queue, line)) end
+  end
+  return oldest_ms
 end
 
 -- The time since the lowest score of a sorted set; 0 if it is empty, or in the future.
@@ -59,7 +68,7 @@ while i < #entries and work < limit do
     for _, jobs in ipairs(call('HMGET', prefix .. 'q:' .. number, unpack(STATES))) do
       reply[#reply + 1] = tonumber(jobs) or 0
     end
-    reply[#reply + 1] = oldest_ready_ms(queue)
+    reply[#reply + 1] = oldest_ready_ms(queue, entries[i + 1])
     reply[3] = max(reply[3], overdue_ms('near:' .. number))
   end
   i, work = i + 2, work + 1

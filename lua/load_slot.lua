@@ -14,7 +14,7 @@
 -- Since layout 2
 -- Invariant: a timer in a slot that may have been loaded is always set in near. A hint that is loaded late makes its
 --   job late, and has no other effect.
---- include records, changes, settle
+--- include records, changes, transitions, settle
 
 local token, limit = ARGV[3], tonumber(ARGV[4])
 

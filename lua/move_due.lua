@@ -38,7 +38,7 @@ end
 local function move(job)
   if job[STATE] == LEASED and end_as_requested(job) then return end
   if may_run(job) then
-    turn(job, READY, 'ready')
+    turn(job, READY)
     reply[#reply + 1] = now_ms - job[DUE_MS]
   else
     rarely().bury(job)

@@ -4,7 +4,7 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- ARGV[4] which  ready or dead = the oldest job of the queue in that state; job = the job with this number or key
+-- ARGV[4] which  ready = the next job to be delivered; dead = the oldest dead job; job = the job with this number or key
 -- ARGV[5] number of the job, '' = it is named by its key; with ready and dead: most hints that one call drops from the list
 -- ARGV[6] nonce  of the job, the hash of its key; with ready and dead: ''
 -- ARGV[7] created of the job, in ms; with ready and dead: ''
@@ -15,27 +15,31 @@
 -- Changes: with job nothing; otherwise drops stale hints and deletes expired jobs at the head of the list
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, settle
+--- include records, lines, settle
 
 local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local carry = tonumber(ARGV[8])
-local queue = tonumber(call('HGET', KEYS[1], name))
+local known = call('HGET', KEYS[1], name)
+local queue = tonumber(known)
 
 local function shown(job)
   return { 'ok', now_ms, tonumber(job[NUMBER]), whole(job, carry) }
 end
 
 local function oldest(state, stale_left)
-  local list = prefix .. STATES[state] .. ':' .. queue
+  local list, has_turns = prefix .. STATES[state] .. ':' .. queue, state == READY and has_lines(known)
   while stale_left > 0 do
-    local head = call('LINDEX', list, 0)
-    if not head then return { 'none' } end
-    local job = hinted(head, state, queue)
+    local line = has_turns and rarely().next_line(queue)
+    local of_line = list .. (line or '')
+    local head = call('LINDEX', of_line, 0)
+    if not head and not line then return { 'none' } end
+    local job = head and hinted(head, state, queue, line)
     if job then
       if not expired(job) then return shown(job) end
       delete(job)
     end
-    call('LPOP', list)
+    call('LPOP', of_line)
+    if line then rarely().end_turn(text('%d', queue), line) end
     stale_left = stale_left - 1
   end
   return { 'again' }

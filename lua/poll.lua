@@ -14,7 +14,7 @@
 local reply = { 'ok' }
 for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do
   local queue = tonumber(number)
-  if queue and call('EXISTS', prefix .. 'ready:' .. queue) == 1 then
+  if queue and call('EXISTS', prefix .. 'ready:' .. queue, prefix .. 'turns:' .. queue) > 0 then
     reply[#reply + 1] = i - 1
   else
     register(ARGV[i + 3], ARGV[3])

@@ -38,6 +38,8 @@ local EXTENDED, COUNTS_FAILURES, LOSSES_UNLIMITED = 8, 16, 32
 -- Flags that scripts change: the payload is in body:<n>; its producer wants the job cancelled while it is leased; a
 -- version waits in next:<n> for the end of the lease; log:<n> has failures; a client waits for the end of the job.
 local BODY_OUTSIDE, CANCEL_REQUESTED, NEXT_WAITS, LOGGED, AWAITED = 256, 4096, 8192, 16384, 32768
+-- Three bits of the flags, which scripts change too, are the priority; 4 is the highest.
+local PRIORITY, PRIORITY_BITS, ABOVE_PRIORITY, PRIORITY_MAX = 512, 3584, 4096, 4
 
 -- Outcomes of calls that end or extend a lease: there is no such job; done as requested; this delivery no longer holds
 -- the job; it will run again with a newer version; it was deleted, as its producer had requested; it is dead.

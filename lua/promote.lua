@@ -14,7 +14,7 @@
 -- Changes: state, due time and expiry of the job; sends the doorbell
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, settle
+--- include records, changes, transitions, settle
 
 local name = ARGV[3]
 

@@ -49,14 +49,20 @@ if old then rarely().delete(old) end
 
 local seq = call('INCRBY', prefix .. 'seq', count_all)
 local last = max(seq - count_all, BEFORE_FIRST)
-local reply, filled, all_ready, ready, expected = { 'ok', now_ms }, 2, {}, 0, nil
+local changes, reply, filled, first_line, listed, ready, expected = changes_of(queue), { 'ok', now_ms }, 2, {}, 0, 0, nil
 for i = first_job, #ARGV, 2 do
   local header, payload = ARGV[i], ARGV[i + 1]
   last = next_number(last, header, payload)
   local number = text('%d', last)
-  if store_new(queue, number, header, payload, payload == '' and uploaded(i)) == READY then
+  local state, _, _, flags = store_new(queue, number, header, payload, payload == '' and uploaded(i))
+  if state == READY then
     ready = ready + 1
-    all_ready[ready] = number
+    if flags % ABOVE_PRIORITY < PRIORITY then
+      listed = listed + 1
+      first_line[listed] = number
+    else
+      rarely().add_ready(changes, number, flags)
+    end
   end
   if last ~= expected then
     filled = filled + 2
@@ -65,9 +71,8 @@ for i = first_job, #ARGV, 2 do
   reply[filled], expected = reply[filled] + 1, last + 1
 end
 if last ~= seq then call('SET', prefix .. 'seq', text('%d', last)) end
-local changes = changes_of(queue)
 changes[DELAYED], changes[READY] = changes[DELAYED] + count_all - ready, changes[READY] + ready
 changes.arrivals = count_all
-if ready > 0 then changes.ready = all_ready end
+if listed > 0 then changes.ready = first_line end
 settle()
 return reply

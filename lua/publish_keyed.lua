@@ -119,10 +119,10 @@ local function create(i, number, hash)
   queue = queue or rarely().add_queue(KEYS[1], name)
   last = number
   local payload, field = ARGV[i + 1], text('%d', number)
-  local state, due_ms, nonce = store_new(queue, field, ARGV[i], payload, payload == '' and uploaded(i))
+  local state, due_ms, nonce, flags = store_new(queue, field, ARGV[i], payload, payload == '' and uploaded(i))
   local changes = changes_of(queue)
   changes[state], changes.arrivals = changes[state] + 1, (changes.arrivals or 0) + 1
-  if state == READY then add(changes, 'ready', field) end
+  if state == READY then add_ready(changes, field, flags) end
   if hash then stored_here[hash] = true end
   room = room - 1
   report(CREATED, number, now_ms, nonce, state, due_ms)

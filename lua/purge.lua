@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- purge: deletes ready or dead jobs of a queue, the oldest or these; with ready, it also forgets a queue that has no job left.
+-- purge: deletes ready or dead jobs of a queue, those at the head or these; with ready, also a queue that has no job left.
 -- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
@@ -12,13 +12,14 @@
 -- Changes: deletes jobs; deletes the queue's number, name and counts if the queue is forgotten
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, settle
+--- include records, lines, settle
 
 local name, state, limit, dead_ms = ARGV[3], ARGV[4] == 'ready' and READY or DEAD, tonumber(ARGV[5]), tonumber(ARGV[6])
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0 } end
-local list = prefix .. STATES[state] .. ':' .. queue
+local line = state == READY and next_line(queue) or ''
+local list = prefix .. STATES[state] .. ':' .. queue .. line
 if #ARGV > 6 then
   local purged = 0
   for i = 7, #ARGV, 3 do
@@ -35,7 +36,7 @@ local numbers = call('LRANGE', list, 0, limit - 1)
 read_ahead(numbers)
 local purged, taken, kept, passed = 0, 0, {}, 0
 for i, number in ipairs(numbers) do
-  local job = hinted(number, state, queue)
+  local job = hinted(number, state, queue, state == READY and line)
   -- The due time of a dead job is when it died. One that was revived and died again has its old hint, too: jobs behind it
   -- may be older.
   if job and dead_ms > 0 and job[DUE_MS] > now_ms - dead_ms then
@@ -55,6 +56,10 @@ if passed > 0 then
   call('HINCRBY', prefix .. 'q:' .. queue, 'turned', 1)
 end
 settle()
+if state == READY then end_turn(text('%d', queue), line) end
+
+local of_ready, turns = prefix .. 'ready:' .. queue, prefix .. 'turns:' .. queue
+local has_more = state == READY and call('EXISTS', of_ready, turns) or call('EXISTS', list)
 
 -- Whether no record names the queue. Counts may be wrong, so hints decide: each job has one. Far hints are shared by
 -- all queues of the bucket; if there are too many to read, the result is false.
@@ -63,7 +68,7 @@ local function is_empty()
     if (tonumber(jobs) or 0) ~= 0 then return false end
   end
   drop_stale(DEAD, queue, limit)
-  if call('EXISTS', list, prefix .. 'dead:' .. queue, prefix .. 'near:' .. queue) > 0 then return false end
+  if has_more > 0 or call('EXISTS', prefix .. 'dead:' .. queue, prefix .. 'near:' .. queue) > 0 then return false end
   local holds_far, seen_all = far_jobs(queue)
   return not holds_far and seen_all
 end
@@ -73,4 +78,4 @@ if state == READY and is_empty() then
   forget_queue(KEYS[1], name)
   call('DEL', prefix .. 'q:' .. queue)
 end
-return { 'ok', purged, taken == #numbers and call('EXISTS', list) or 0 }
+return { 'ok', purged, taken == #numbers and min(1, has_more) or 0 }

@@ -48,10 +48,19 @@ local function read(number)
   return job
 end
 
--- The job of a hint in the list of a state and queue; nil if its record does not agree: the hint is stale.
-local function hinted(number, state, queue)
+-- The line of a job with these flags once it is ready (lines.lua): '' = the first one of its queue.
+local function line_of(flags)
+  local priority = floor(flags / PRIORITY) % 8
+  return priority == 0 and '' or text(':%d', priority)
+end
+
+-- The job of a hint in the list of a state and queue; nil if its record does not agree: the hint is stale. Of ready jobs
+-- also nil if they belong to another line than this one, if one is given.
+local function hinted(number, state, queue, line)
   local job = read(number)
-  if job and job[STATE] == state and job[QUEUE] == queue then return job end
+  if job and job[STATE] == state and job[QUEUE] == queue and (not line or rarely().line_of(job[FLAGS]) == line) then
+    return job
+  end
 end
 
 -- Most far hints that one call reads to find the hints of a queue.

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- reserve: leases the oldest live jobs of a queue to the consumers that claim them.
+-- reserve: leases ready jobs of a queue to the consumers that claim them, by priority and then the oldest first.
 -- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
@@ -21,7 +21,7 @@
 --   leased, rings the next process that is registered. Stores whether `running` holds jobs back
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, waiting, settle
+--- include records, changes, transitions, lines, waiting, settle
 
 local name, limit, carry, waiter, running = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], ARGV[8]
 local first_claim = 9
@@ -29,7 +29,8 @@ local first_claim = 9
 -- A server that was paused executes calls that their callers have given up. A lease for one of them would cost a try.
 if ARGV[6] ~= '' and now_ms > tonumber(ARGV[6]) then return { 'late', now_ms } end
 
-local queue = tonumber(call('HGET', KEYS[1], name))
+local known = call('HGET', KEYS[1], name)
+local queue = tonumber(known)
 local reply = { 'ok', now_ms, 0, 0 }
 
 local function register_waiter()
@@ -54,31 +55,21 @@ if running ~= '' then
   wanted = min(wanted, places)
 end
 
-local live, list = {}, prefix .. 'ready:' .. queue
+local live, list, turns = {}, prefix .. 'ready:' .. queue, has_lines(known) and prefix .. 'turns:' .. queue or nil
 
-while #live < wanted do
-  local hints = min(wanted - #live, limit)
-  -- More may be ready.
-  if hints == 0 then
-    reply[3] = 1
-    break
+-- Whether more may be ready.
+local has_more = false
+if turns then
+  has_more = rarely().take_by_turns(queue, wanted, limit, live)
+else
+  while #live < wanted do
+    local hints = min(wanted - #live, limit)
+    has_more = hints == 0
+    if has_more or take(queue, nil, hints, live) < hints then break end
+    limit = limit - hints
   end
-  local numbers = call('LPOP', list, hints)
-  if not numbers then break end
-  read_ahead(numbers)
-  for i = 1, #numbers do
-    local job = hinted(numbers[i], READY, queue)
-    if job and expired(job) then
-      rarely().delete(job)
-    elseif job then
-      -- A second hint of the same job is stale from now on.
-      job[STATE] = LEASED
-      live[#live + 1] = job
-    end
-  end
-  limit = limit - hints
-  if #numbers < hints then break end
 end
+if has_more then reply[3] = 1 end
 
 local function lease(job, lease_ms)
   if has(job, COUNTS_FAILURES) then job[EXPIRES_MS] = 0 else job[TRIES] = job[TRIES] - 1 end
@@ -105,7 +96,7 @@ local now_at_limit = false
 if #live < wanted then
   if reply[3] == 1 then return reply end
   register_waiter()
-elseif call('EXISTS', list) == 0 then
+elseif call('EXISTS', list, turns or list) == 0 then
   -- The consumers that come back after these jobs then need no call to register.
   register_waiter()
 elseif #live < places then

@@ -14,7 +14,7 @@
 -- Changes: state, due time, tries or failures, expiry of the jobs; sends doorbell and alarm
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, settle
+--- include records, changes, transitions, settle
 
 local name, limit, ttl_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local due_us, space_us = tonumber(ARGV[6]), tonumber(ARGV[7])

@@ -15,7 +15,7 @@
 -- Changes: of a job that has not ended, the flag that lets its end be notified
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, settle
+--- include records, changes, transitions, settle
 
 local name, carry = ARGV[3], tonumber(ARGV[7])
 local job = named(tonumber(call('HGET', KEYS[1], name)), ARGV[4], ARGV[5], ARGV[6])

@@ -51,9 +51,10 @@ local function publish(name, max_jobs, overlap, header, payload)
   last = next_number(last or max(tonumber(call('GET', prefix .. 'seq') or 0), BEFORE_FIRST), header, payload)
   local field = text('%d', last)
   if hash then call('HSET', key_index(hash), hash, field) end
-  local changes, state = changes_of(queue), store_new(queue, field, header, payload)
+  local changes = changes_of(queue)
+  local state, _, _, flags = store_new(queue, field, header, payload)
   changes[state], changes.arrivals = changes[state] + 1, (changes.arrivals or 0) + 1
-  if state == READY then add(changes, 'ready', field) end
+  if state == READY then add_ready(changes, field, flags) end
   return CREATED
 end
 

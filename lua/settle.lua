@@ -1,5 +1,5 @@
 -- settle: for all scripts that change jobs. Writes what a call has collected, and notifies.
---- include changes, waiting
+--- include changes, waiting, lines
 
 -- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
@@ -10,7 +10,8 @@ end
 -- Whether a doorbell was lost is checked below this number of ready jobs, and then each time that many have come.
 local CHECKED = 64
 
--- Jobs that come later ring the next process if the oldest job has been ready for too long, unless it is held back.
+-- Jobs that come later ring the next process if the oldest job of their line has been ready for too long, unless it is held
+-- back.
 local function ring_if_lost(queue, list, of_queue)
   local name, at_limit, leased = unpack(call('HMGET', of_queue, 'name', 'at_limit', STATES[LEASED]))
   if not name or is_at_limit(at_limit, leased) or was_rung(at_limit) or not is_waited_for(name) then return end
@@ -44,35 +45,21 @@ local function add_queue(queue_numbers, name)
   return queue
 end
 
--- Calls a command with a list of values, several times if there are many. Returns the last reply.
-local function send(command, key, values)
-  local reply
-  for first = 1, #values, VALUES_MAX do
-    reply = call(command, key, unpack(values, first, min(first + VALUES_MAX - 1, #values)))
-  end
-  return reply
-end
-
--- Drops up to `most` stale hints at the head of a list. Each is compared with its record: a count may be wrong.
-local function drop_stale(state, queue, most)
-  local list = prefix .. STATES[state] .. ':' .. text('%d', queue)
-  local numbers = call('LRANGE', list, 0, most - 1)
-  local stale = 0
-  while stale < #numbers and not hinted(numbers[stale + 1], state, queue) do stale = stale + 1 end
-  if stale > 0 then call('LPOP', list, stale) end
-end
-
 -- Stale hints stay while there are at most this many, or fewer than live ones.
 local STALE_MAX = 1000
 
 -- Stale hints behind a live one would stay until that is taken. Once most hints of a list are stale the sweep drops them.
-local function bound_stale_listed(queue, of_queue)
-  for state, item in pairs({ [READY] = 'r', [DEAD] = 'd' }) do
+-- Of ready jobs the live ones of all lines are counted.
+local function bound_stale_listed(queue, of_queue, lines)
+  local function bound(state, item, line)
     local live = tonumber(call('HGET', of_queue, STATES[state])) or 0
-    if call('LLEN', prefix .. STATES[state] .. ':' .. queue) > 2 * max(0, live) + STALE_MAX then
-      clean_up_later(item .. queue, now_ms)
+    if call('LLEN', prefix .. STATES[state] .. ':' .. queue .. line) > 2 * max(0, live) + STALE_MAX then
+      clean_up_later(item .. queue .. line, now_ms)
     end
   end
+  bound(READY, 'r', '')
+  bound(DEAD, 'd', '')
+  for line in pairs(lines or {}) do bound(READY, 'r', line) end
 end
 
 -- The sweep finds out whether most far hints are stale.
@@ -86,13 +73,17 @@ local function settle_counts(queue, of_queue, changes)
   local STALE_HEAD_MAX, ready_before = 256, nil
   for state = DELAYED, DONE do
     local change = changes[state]
-    if change ~= 0 or state == READY and changes.ready then
+    if change ~= 0 or state == READY and (changes.ready or changes.lines) then
       local left = count(of_queue, STATES[state], change)
       if state == READY then ready_before = left - change end
-      -- If the count is right, no job is left in the state, and all hints in its list are stale.
-      if left <= 0 and change < 0 and (state == READY or state == DEAD)
-        and call('EXISTS', prefix .. STATES[state] .. ':' .. text('%d', queue)) == 1 then
-        rarely().drop_stale(state, queue, STALE_HEAD_MAX)
+      -- If the count is right, no job is left in the state, and all hints in its lists are stale.
+      if left <= 0 and change < 0 then
+        local number = text('%d', queue)
+        if state == READY and call('EXISTS', prefix .. 'ready:' .. number, prefix .. 'turns:' .. number) > 0 then
+          rarely().drop_stale_ready(queue, STALE_HEAD_MAX)
+        elseif state == DEAD and call('EXISTS', prefix .. 'dead:' .. number) == 1 then
+          rarely().drop_stale(DEAD, queue, STALE_HEAD_MAX)
+        end
       end
     end
   end
@@ -153,20 +144,22 @@ local function settle()
     if changes.dead then send('RPUSH', prefix .. 'dead:' .. queue, changes.dead) end
     local ready, near = changes.ready, changes.near
     local at_limit = changes[LEASED] < 0 and call('HGET', of_queue, 'at_limit')
+    local was_empty = changes.lines and rarely().push_lines(number, of_queue, changes)
     if ready then
       local list = prefix .. 'ready:' .. queue
-      local length = send(changes.at_head and 'LPUSH' or 'RPUSH', list, ready)
-      -- Consumers may wait if no job was ready before. Both are checked: the list may hold stale hints, the count may
-      -- be wrong.
-      if length == #ready or ready_before <= 0 then
-        ring(of_queue)
-        at_limit = false
-      elseif not at_limit and (ready_before < CHECKED or ready_before % CHECKED + #ready >= CHECKED) then
+      was_empty = send(changes.at_head and 'LPUSH' or 'RPUSH', list, ready) == #ready or was_empty
+      if not was_empty and not at_limit and ready_before > 0
+        and (ready_before < CHECKED or ready_before % CHECKED + #ready >= CHECKED) then
         rarely().ring_if_lost(number, list, of_queue)
       end
     end
+    -- Consumers may wait if no job was ready before. Both are checked: the list may hold stale hints, the count may be wrong.
+    if (ready or changes.lines) and (was_empty or ready_before <= 0) then
+      ring(of_queue)
+      at_limit = false
+    end
     if at_limit then rarely().ring_at_limit(queue, of_queue, at_limit) end
-    if changes.unlisted then rarely().bound_stale_listed(queue, of_queue) end
+    if changes.unlisted then rarely().bound_stale_listed(queue, of_queue, changes.unlisted_lines) end
     if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end
     if near then
       send('ZADD', prefix .. 'near:' .. queue, near)

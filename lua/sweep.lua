@@ -12,7 +12,7 @@
 --   the number, name and counts of queues that are empty, and were empty and unused for a minute; drops stale hints
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, settle
+--- include records, lines, settle
 
 local token, limit, pause_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -49,9 +49,10 @@ local function is_empty(queue, counts)
   for i = 1, #STATES do
     if (tonumber(counts[i]) or 0) ~= 0 then return false end
   end
-  drop_stale(READY, queue, HINTS_MAX)
+  drop_stale_ready(queue, HINTS_MAX)
   drop_stale(DEAD, queue, HINTS_MAX)
-  return call('EXISTS', prefix .. 'ready:' .. queue, prefix .. 'dead:' .. queue, prefix .. 'near:' .. queue) == 0
+  local ready, turns, dead, near = prefix .. 'ready:', prefix .. 'turns:', prefix .. 'dead:', prefix .. 'near:'
+  return call('EXISTS', ready .. queue, turns .. queue, dead .. queue, near .. queue) == 0
 end
 
 -- Each returns when the item is to be looked at again, or nil.
@@ -81,12 +82,12 @@ function clean.b(block)
 end
 
 -- Drops the stale hints of a list, some in each call. A hint that moves towards the head meanwhile may be passed over.
-local function clean_list(item, state, queue)
-  local list, from = prefix .. STATES[state] .. ':' .. text('%d', queue), tonumber(call('HGET', stale, item)) or 0
+local function clean_list(item, state, queue, line)
+  local list, from = prefix .. STATES[state] .. ':' .. text('%d', queue) .. line, tonumber(call('HGET', stale, item)) or 0
   local numbers, dropped, DROPPED = call('LRANGE', list, from, from + HINTS_MAX - 1), 0, '0'
   read_ahead(numbers)
   for i = 1, #numbers do
-    if not hinted(numbers[i], state, queue) then
+    if not hinted(numbers[i], state, queue, state == READY and line) then
       call('LSET', list, from + i - 1, DROPPED)
       dropped = dropped + 1
     end
@@ -94,14 +95,15 @@ local function clean_list(item, state, queue)
   -- From the end that is nearer.
   local is_near_head = from < call('LLEN', list) / 2
   if dropped > 0 then call('LREM', list, is_near_head and dropped or -dropped, DROPPED) end
+  if state == READY then end_turn(text('%d', queue), line) end
   if #numbers < HINTS_MAX then return call('HDEL', stale, item) and nil end
   call('HSET', stale, item, from + #numbers - dropped)
   return now_ms
 end
 
-function clean.r(queue) return clean_list('r' .. text('%d', queue), READY, queue) end
+function clean.r(queue, line) return clean_list('r' .. text('%d', queue) .. line, READY, queue, line) end
 
-function clean.d(queue) return clean_list('d' .. text('%d', queue), DEAD, queue) end
+function clean.d(queue) return clean_list('d' .. text('%d', queue), DEAD, queue, '') end
 
 -- The far slot behind the slot with this name and score, in the order of the index; nil if there is none.
 local function next_slot(slot, at_ms)
@@ -157,14 +159,14 @@ for _, chunk in ipairs(call('ZRANGE', expiry, '-inf', now_ms, 'BYSCORE', 'LIMIT'
   sweep_chunk(chunk)
 end
 -- In a queue without consumers no other call would drop these hints.
-for queue, hints in pairs(swept_ready) do drop_stale(READY, queue, hints) end
+for queue, hints in pairs(swept_ready) do drop_stale_ready(queue, hints) end
 settle()
 
 for _, item in ipairs(call('ZRANGE', cleanup, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, min(limit, ITEMS_MAX))) do
-  local kind, number = string.match(item, '^([brd])(%d+)$')
+  local kind, number, line = string.match(item, '^([brd])(%d+)([:%d]*)$')
   if item == 'f' then kind = item end
   -- An item that was damaged is dropped.
-  local again_ms = kind and clean[kind](tonumber(number))
+  local again_ms = kind and clean[kind](tonumber(number), line)
   if again_ms then call('ZADD', cleanup, text('%d', again_ms), item) else call('ZREM', cleanup, item) end
 end
 

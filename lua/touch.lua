@@ -15,7 +15,7 @@
 -- Changes: the end of leases. Their timers stay, and are set again when they come up
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, settle
+--- include records, changes, transitions, settle
 
 local name, lease_ms, default_ms, first_job = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 6
 

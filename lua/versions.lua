@@ -1,6 +1,6 @@
 -- versions: for scripts that store the content of jobs. A version is the content that a call publishes, or that
 -- waits for the end of a lease: header, extension, payload.
---- include changes
+--- include transitions
 
 -- The meaning of the header of a published version now: state, due time, expiry. Its due time is a delay; from 2^46
 -- on, it is an instant above that. Jobs that count failures must start within their time to live after they are due; for
@@ -57,7 +57,7 @@ local function next_number(last, header, payload)
   return last + 1 - place + CHUNK
 end
 
--- Stores what a call publishes as a new job with this number, as text. Returns its state, due time and nonce.
+-- Stores what a call publishes as a new job with this number, as text. Returns its state, due time, nonce and flags.
 local function store_new(queue, number, header, payload, uploaded)
   local _, state, flags, tries, attempt, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, header)
   if flags % (2 * BODY_OUTSIDE) >= BODY_OUTSIDE then
@@ -71,7 +71,7 @@ local function store_new(queue, number, header, payload, uploaded)
   local extension = #header > HEADER_BYTES and sub(header, HEADER_BYTES + 1) or ''
   write(number, struct.pack(HEADER, VERSION, state, flags, tries, attempt, queue, now_ms, due_ms, expires_ms, nonce)
     .. extension .. payload)
-  return state, due_ms, nonce
+  return state, due_ms, nonce, flags
 end
 
 -- Outcomes of a publish with a key; RERUN is another one. Stored as a new job; the job with the key stays, has the new
@@ -92,7 +92,7 @@ end
 -- Stores the payload of a version of a job as a body if it is too large for the record. Returns what follows the header,
 -- the flags, and whether there is a body.
 local function store_payload(version, number, body)
-  local flags = bit.band(version.flags, 255)
+  local flags = bit.band(version.flags, 255 + PRIORITY_BITS)
   local bytes = HEADER_BYTES + #version.extension + #version.payload
   if bit.band(version.flags, BODY_OUTSIDE) == 0 and (number % CHUNK + 1) * (bytes + FIELD_BYTES) <= REPLACED_BYTES then
     return version.extension .. version.payload, flags, false
@@ -112,18 +112,20 @@ local function set_content(job, version)
   if job[EXPIRES_MS] > 0 then expire_later(job[NUMBER], job[EXPIRES_MS]) end
 end
 
--- Gives a job that is not leased new content and a new due time. A ready job that stays ready keeps its place.
+-- Gives a job that is not leased new content and a new due time. A ready job that stays ready keeps its place, unless it
+-- is in another line now.
 local function replace(job, version)
-  local was = job[STATE]
+  local was, flags = job[STATE], job[FLAGS]
   if was == DEAD then changes_of(job[QUEUE]).unlisted = true end
   if was == DELAYED and version.state == READY then drop_timer(job) end
   set_content(job, version)
   if was == READY and version.state == READY then
     job[DUE_MS] = now_ms
+    rarely().change_line(job, flags)
   elseif was == DELAYED and version.state == DELAYED then
     postpone(job, version.due_ms)
   else
-    if was == READY then changes_of(job[QUEUE]).unlisted = true end
+    if was == READY then unlist(changes_of(job[QUEUE]), flags) end
     schedule(job, version.due_ms)
   end
   rewrite(job)

@@ -14,6 +14,6 @@
 for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do
   local name, queue = ARGV[i + 3], tonumber(number)
   unregister(name, ARGV[3])
-  if queue and call('EXISTS', prefix .. 'ready:' .. queue) == 1 then ring_next(name) end
+  if queue and call('EXISTS', prefix .. 'ready:' .. queue, prefix .. 'turns:' .. queue) > 0 then ring_next(name) end
 end
 return { 'ok' }

@@ -97,10 +97,16 @@ async fn execute_on_job(client: &Client, command: JobCommand) -> Executed {
             })?;
             Ok(result_bytes(&result))
         }
-        JobCommand::Change { job, delay, run_at } => {
+        JobCommand::Change {
+            job,
+            delay,
+            run_at,
+            priority,
+        } => {
             let change = JobChange {
                 delay,
                 run_at,
+                priority,
                 ..JobChange::default()
             };
             CommandOutput::answer(&handle(client, &job)?.change(&change).await?)

@@ -119,7 +119,7 @@ impl JobHandle {
         self.send(call).await?.json()
     }
 
-    /// Changes when a waiting job is due, or its `start_within`.
+    /// Changes when a waiting job is due, its `start_within`, or its priority.
     ///
     /// # Errors
     /// The errors of requests: `job_not_found`, `job_running`, `job_dead`.

@@ -43,6 +43,8 @@ pub struct NewJob {
 pub struct NativeOptions {
     /// When the job is due, in ms since 1970, instead of the delay; the past means now.
     pub run_at_ms: Option<u64>,
+    /// 0 to [`PRIORITY_MAX`](crate::limits::PRIORITY_MAX), which is delivered first.
+    pub priority: u8,
     /// Whether a client waits for the end of the job.
     pub is_awaited: bool,
     /// Whether a job that counts failures is delivered again after any number of losses.
@@ -126,6 +128,8 @@ pub struct Job {
     pub mark: bool,
     /// The stored options, if there are any.
     pub extension: Option<Box<RecordExtension>>,
+    /// 0 to [`PRIORITY_MAX`](crate::limits::PRIORITY_MAX).
+    pub priority: u8,
     /// `None` for a job with tries.
     pub failures: Option<Failures>,
     /// Whether its producer wants it cancelled while a consumer holds it.

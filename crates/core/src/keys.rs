@@ -8,7 +8,7 @@ mod bucket_key;
 
 use std::sync::LazyLock;
 
-pub use bucket_key::{BucketKey, KeyType};
+pub use bucket_key::{BucketKey, KeyType, ReadyLine};
 
 use crate::{hash_slot, placement};
 

@@ -21,6 +21,7 @@ mod many_names;
 mod namespace_limits;
 mod operator;
 mod operator_keys;
+mod priorities;
 mod queues;
 mod races;
 mod readme;

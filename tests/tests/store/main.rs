@@ -40,6 +40,7 @@ mod model_native;
 mod other_runtime;
 mod outside_bodies;
 mod policies;
+mod priorities;
 mod pump_verbs;
 mod queue_sizes;
 mod random_cases;

@@ -14,7 +14,7 @@ mod steps;
 mod stored;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
 use tidegate_core::{JobId, JobState, KeyHash, QueueKey};
@@ -23,7 +23,7 @@ use tidegate_testkit::{consistency, print_figure, seed};
 use tokio::runtime::Runtime;
 
 use self::end_messages::EndMessages;
-use self::oracle::NativeModel;
+use self::oracle::{ModelJob, NativeModel};
 use self::steps::{NameSpec, NativeStep, QUEUES, steps};
 use self::stored::{QueueRows, Stored, check_order};
 use crate::fixture::{START, StoreFixture, fixture};
@@ -147,22 +147,74 @@ impl<'a> NativeRun<'a> {
         jobs.map(|(id, _)| id.number()).collect()
     }
 
-    /// The live jobs of a list of hints, in order.
-    fn listed(&self, queue: usize, state: JobState) -> Vec<JobId> {
-        let (rows, now_ms) = (&self.rows[queue], self.model.now_ms);
-        let hints = if state == JobState::Ready {
-            &rows.ready
-        } else {
-            &rows.dead
-        };
+    /// The numbers of the ready jobs of a queue, by priority.
+    fn lines(&self, queue: usize) -> Vec<BTreeSet<u64>> {
+        let mut lines = vec![BTreeSet::new(); 5];
+        for (id, job) in &self.model.jobs {
+            if job.queue == queue && job.state == JobState::Ready {
+                lines[usize::from(job.version.priority)].insert(id.number());
+            }
+        }
+        lines
+    }
+
+    /// The job of a hint, if it is in this state and has not expired.
+    fn hinted(&self, queue: usize, state: JobState, hint: u64) -> Option<(JobId, &ModelJob)> {
+        let now_ms = self.model.now_ms;
+        let mut jobs = self.model.jobs.iter();
+        let found = jobs.find(|(id, job)| job.queue == queue && id.number() == hint);
+        let (id, job) = found.filter(|(_, job)| job.state == state && !job.is_expired(now_ms))?;
+        Some((*id, job))
+    }
+
+    /// The dead jobs in the order of their list.
+    fn dead(&self, queue: usize) -> Vec<JobId> {
         let mut listed: Vec<JobId> = Vec::new();
-        for hint in hints {
-            let jobs = self.model.jobs.iter();
-            let mut live = jobs.filter(|(_, job)| job.queue == queue && !job.is_expired(now_ms));
-            let found = live.find(|(id, job)| id.number() == *hint && job.state == state);
-            listed.extend(found.map(|(id, _)| *id).filter(|id| !listed.contains(id)));
+        for hint in &self.rows[queue].dead {
+            let found = self.hinted(queue, JobState::Dead, *hint);
+            listed.extend(found.map(|(id, _)| id).filter(|id| !listed.contains(id)));
         }
         listed
+    }
+
+    /// The ready jobs in the order in which they are delivered: those of the highest priority that has hints, but every
+    /// eighth job is one of the lower priorities, in turn. A hint counts in the line of its job's priority.
+    fn ready(&self, queue: usize) -> Vec<JobId> {
+        let rows = &self.rows[queue];
+        let mut lines: Vec<VecDeque<u64>> = rows
+            .ready
+            .iter()
+            .map(|line| line.iter().copied().collect())
+            .collect();
+        let mut order: Vec<JobId> = Vec::new();
+        loop {
+            let with_hints = (0..lines.len()).rev().filter(|at| !lines[*at].is_empty());
+            let with_hints: Vec<usize> = with_hints.collect();
+            let Some((highest, lower)) = with_hints.split_first() else {
+                return order;
+            };
+            let place = rows.taken as usize + order.len();
+            let line = match place % 8 == 7 && !lower.is_empty() {
+                true => lower[place / 8 % lower.len()],
+                false => *highest,
+            };
+            let hint = lines[line].pop_front().expect("a line with hints");
+            let found = self.hinted(queue, JobState::Ready, hint);
+            let found = found.filter(|(_, job)| usize::from(job.version.priority) == line);
+            order.extend(found.map(|(id, _)| id).filter(|id| !order.contains(id)));
+        }
+    }
+
+    /// The oldest ready job of the highest priority.
+    fn next_ready(&self, queue: usize) -> Option<JobId> {
+        let lines = self.rows[queue].ready.iter().enumerate().rev();
+        let mut found = lines.flat_map(|(priority, line)| {
+            let found = line
+                .iter()
+                .filter_map(|hint| self.hinted(queue, JobState::Ready, *hint));
+            found.filter(move |(_, job)| usize::from(job.version.priority) == priority)
+        });
+        found.next().map(|(id, _)| id)
     }
 
     async fn step(&mut self, step: &NativeStep) {
@@ -202,24 +254,22 @@ impl<'a> NativeRun<'a> {
     }
 
     /// Compares Redis with the model after a step.
-    fn check(&mut self, before: &[BTreeSet<u64>]) {
+    fn check(&mut self, before: &[Vec<BTreeSet<u64>>]) {
         let stored = Stored::read(&mut self.connection);
         stored.compare(&mut self.model, &self.names);
         for (queue, before) in before.iter().enumerate() {
-            let (rows, ready) = (
-                stored.queue(&self.names[queue]),
-                self.numbers(queue, JobState::Ready),
-            );
-            let old = (&self.rows[queue].ready[..], before);
-            check_order(old, (&rows.ready, &ready), &self.released);
+            let rows = stored.queue(&self.names[queue]);
+            let after = self.lines(queue);
+            let old = self.rows[queue].ready.iter().zip(before);
+            for ((old, before), (new, after)) in old.zip(rows.ready.iter().zip(&after)) {
+                check_order((old, before), (new, after), &self.released);
+            }
             self.rows[queue] = rows;
         }
     }
 
     async fn checked_step(&mut self, step: &NativeStep) {
-        let ready: Vec<_> = (0..QUEUES)
-            .map(|queue| self.numbers(queue, JobState::Ready))
-            .collect();
+        let ready: Vec<_> = (0..QUEUES).map(|queue| self.lines(queue)).collect();
         self.released.clear();
         self.step(step).await;
         self.check(&ready);

@@ -17,7 +17,7 @@
 
 mod snapshot;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 use tidegate_core::codec::RecordFlags;
@@ -96,7 +96,8 @@ impl BucketSnapshot {
         };
         self.check_counts(&mut found);
         self.check_numbers_of_queues(&mut found);
-        let ready = count_entries(&self.ready);
+        self.check_lines(&mut found);
+        let ready = count_entries(&self.hints_in_their_lines());
         let dead = count_entries(&self.dead);
         let timers = self.earliest_timers();
         self.check_indexes(&mut found);
@@ -129,6 +130,38 @@ impl BucketSnapshot {
                 found.add(format!(
                     "upload {name} does not expire in time: its time to live is {left_ms} ms"
                 ));
+            }
+        }
+    }
+
+    /// The entries of ready lists whose jobs have the priority of the list.
+    fn hints_in_their_lines(&self) -> Vec<(u32, u64)> {
+        let priority_of = |number| Some(self.records.get(number)?.header.flags.priority());
+        let hints = self.ready.iter();
+        let hints = hints.filter(|(_, priority, number)| priority_of(number) == Some(*priority));
+        hints.map(|(queue, _, number)| (*queue, *number)).collect()
+    }
+
+    /// Each line but the first has a turn, each turn a line, and the number of its queue the mark.
+    fn check_lines(&self, found: &mut DefectList<'_>) {
+        let lines = self.ready.iter().filter(|(_, priority, _)| *priority > 0);
+        let lines: BTreeSet<(u32, String)> = lines
+            .map(|(queue, priority, _)| (*queue, format!(":{priority}")))
+            .collect();
+        let turns = self.turns.iter().filter(|(_, line)| !line.is_empty());
+        let turns: BTreeSet<(u32, String)> = turns.cloned().collect();
+        if lines != turns {
+            found.add(format!(
+                "there are the lines {lines:?}, and turns of {turns:?}"
+            ));
+        }
+        for (queue, line) in lines {
+            if !self
+                .names
+                .values()
+                .any(|value| *value == format!("+{queue}"))
+            {
+                found.add(format!("queue {queue} has the line {line} and no mark"));
             }
         }
     }

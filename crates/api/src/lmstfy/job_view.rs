@@ -157,6 +157,7 @@ mod tests {
             attributes: vec![],
             mark: false,
             extension: None,
+            priority: 0,
             failures: None,
             cancel_requested: false,
             has_history: false,

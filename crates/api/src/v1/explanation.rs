@@ -99,6 +99,7 @@ impl Situation {
                 JobCause::RunningLimit
             }
             JobState::Ready if !found.is_waited_for && self.leased == 0 => JobCause::NoWorker,
+            JobState::Ready if found.higher_priority > 0 => JobCause::PriorityBehind,
             JobState::Ready if found.before.most == 0 => JobCause::Next,
             JobState::Ready => JobCause::BehindOthers,
             JobState::Dead => match reason_of(&found.job, &self.failures) {
@@ -153,6 +154,7 @@ impl Situation {
                 "It became ready {}, and no worker waits for its queue: start one, and check the name of the queue.",
                 due()
             ),
+            JobCause::PriorityBehind => self.jobs_of_higher_priority(),
             JobCause::BehindOthers => self.jobs_ahead(),
             JobCause::Next => format!("It is the next job of {}: a worker gets it as soon as it asks.", self.place().to_lowercase()),
             JobCause::Held => format!(
@@ -199,6 +201,13 @@ impl Situation {
             (least, most) if least == most => format!("{least} jobs are before it."),
             (1, _) => "At least 1 job is before it.".to_owned(),
             (least, _) => format!("At least {least} jobs are before it."),
+        }
+    }
+
+    fn jobs_of_higher_priority(&self) -> String {
+        match self.found.higher_priority {
+            1 => "1 job of a higher priority is ahead.".to_owned(),
+            jobs => format!("{jobs} jobs of a higher priority are ahead."),
         }
     }
 
@@ -326,6 +335,11 @@ impl Situation {
                 count: (least == most).then_some(most),
                 ..plain(FactCode::Ahead, &self.jobs_ahead())
             });
+            if found.higher_priority > 0 {
+                let text = self.jobs_of_higher_priority();
+                let ahead = counted(FactCode::HigherPriority, text, found.higher_priority);
+                facts.push(ahead);
+            }
             let running = match self.max_running {
                 Some(most) => {
                     let (leased, place) = (found.leased, self.place().to_lowercase());

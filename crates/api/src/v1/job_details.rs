@@ -1,7 +1,7 @@
 //! Jobs as they are shown.
 
 use tidegate_core::v1::job::{DeadReason, HistoryEntry, JobDetails};
-use tidegate_core::v1::values::Timestamp;
+use tidegate_core::v1::values::{Priority, Timestamp};
 use tidegate_core::{Job, JobState, QueueKey};
 use tidegate_engine::Pool;
 use tidegate_store::{FailureEffect, ListedJob, LoggedFailure};
@@ -24,6 +24,7 @@ pub(crate) fn details(
         queue: queue.queue.clone(),
         key: job.key(),
         state: job.state,
+        priority: Priority::saturating(job.priority),
         created_at: Timestamp::saturating(job.created_at_ms),
         run_at: (!matches!(job.state, JobState::Leased | JobState::Done))
             .then(|| Timestamp::saturating(job.due_at_ms)),

@@ -63,6 +63,7 @@ pub(super) fn new_job(
         mark: false,
         native: Some(Box::new(NativeOptions {
             run_at_ms,
+            priority: options.priority.unwrap_or_default().get(),
             is_awaited: options.wait.is_some_and(|wait| wait.as_ms() > 0),
             losses_unlimited: false,
             extension,

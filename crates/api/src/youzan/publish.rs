@@ -62,6 +62,7 @@ fn publish_job(queue: &QueueKey, add: AddRequest, losses_unlimited: bool) -> Pub
         mark: false,
         native: Some(Box::new(NativeOptions {
             run_at_ms: None,
+            priority: 0,
             is_awaited: false,
             losses_unlimited,
             extension,

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use tidegate::api::job::ActName;
-use tidegate::api::values::{FilterText, JobsPerSecond};
+use tidegate::api::values::{FilterText, JobsPerSecond, Priority};
 use tidegate::{DurationMs, IfRunning, Timestamp};
 
 use super::choice::choice;
@@ -72,8 +72,8 @@ pub(crate) enum JobCommand {
         #[arg(long, default_value = "0s")]
         wait: DurationMs,
     },
-    /// Changes when a waiting job is due.
-    #[command(group = clap::ArgGroup::new("time").required(true).args(["delay", "run_at"]))]
+    /// Changes when a waiting job is due, or its priority.
+    #[command(group = clap::ArgGroup::new("changed").required(true).multiple(true).args(["delay", "run_at", "priority"]))]
     Change {
         #[command(flatten)]
         job: JobArguments,
@@ -81,8 +81,11 @@ pub(crate) enum JobCommand {
         #[arg(long)]
         delay: Option<DurationMs>,
         /// When the job is due: 2027-01-01T00:00:00Z.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "delay")]
         run_at: Option<Timestamp>,
+        /// The priority, 0 to 4: 4 is delivered first.
+        #[arg(long, value_parser = priority)]
+        priority: Option<Priority>,
     },
     /// Makes a delayed job ready now.
     Promote(JobArguments),
@@ -125,6 +128,11 @@ pub(crate) enum DeadCommand {
         /// The queue.
         queue: String,
     },
+}
+
+pub(super) fn priority(text: &str) -> Result<Priority, String> {
+    let number = text.parse::<u64>().map_err(|_| "write a whole number")?;
+    Priority::try_from(number).map_err(|invalid| invalid.detail)
 }
 
 fn rate(text: &str) -> Result<JobsPerSecond, String> {

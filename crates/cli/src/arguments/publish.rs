@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tidegate::api::values::Priority;
 use tidegate::{DurationMs, IfExists, Timestamp};
 
 use super::choice::choice;
+use super::job::priority;
 
 #[derive(Debug, Args)]
 pub(crate) struct PublishArguments {
@@ -45,6 +47,9 @@ pub(crate) struct ContentArguments {
     /// The number of failures after which the job is dead.
     #[arg(long)]
     pub(crate) max_attempts: Option<u16>,
+    /// How early the job is delivered among the ready jobs of its queue, 0 to 4: 4 is first. Default: 0.
+    #[arg(long, value_parser = priority)]
+    pub(crate) priority: Option<Priority>,
     /// An attribute of the job. May be repeated.
     #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = attribute)]
     pub(crate) attributes: Vec<(String, String)>,

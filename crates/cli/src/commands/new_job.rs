@@ -54,6 +54,9 @@ pub(super) fn with_content(
     if let Some(retain) = content.retain {
         job = job.retain(duration(retain));
     }
+    if let Some(priority) = content.priority {
+        job = job.priority(priority.get());
+    }
     if let Some(attempts) = content.max_attempts {
         job = job.max_attempts(attempts);
     }

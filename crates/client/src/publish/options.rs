@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::JobOptions;
 use tidegate_core::v1::retry::RetryChange;
-use tidegate_core::v1::values::{MaxAttempts, MaxDeliveries, Timestamp};
+use tidegate_core::v1::values::{MaxAttempts, MaxDeliveries, Priority, Timestamp};
 use tidegate_core::{Durability, IfExists};
 
 use super::batch_job::{BatchJob, RepeatableOptions, duration};
@@ -40,6 +40,11 @@ publish_options! {
     /// Sets when the job is due: a [`Timestamp`] or a `SystemTime`. The past means now. Excludes `delay`.
     run_at(at: impl Into<Timestamp>) |at| move |it: &mut JobOptions| {
         it.run_at = Some(Into::<Timestamp>::into(at));
+        Ok(())
+    };
+    /// Sets how early the job is delivered among the ready jobs of its queue, 0 to 4: 4 is first. Default: 0.
+    priority(priority: u8) |priority| move |it: &mut JobOptions| {
+        it.priority = Some(Priority::try_from(u64::from(priority))?);
         Ok(())
     };
     /// Sets a key, which is unique in the queue: 1 to 255 bytes. The effect on a job that has it already is set with

@@ -38,6 +38,20 @@ impl RecordFlags {
     /// The flag of the HTTP interface; see [`crate::NewJob::mark`].
     pub const MARK: Self = Self(4);
 
+    /// Three bits with the priority of the job.
+    const PRIORITY_SHIFT: u32 = 9;
+
+    /// The flags with this priority, and no other flag.
+    #[must_use]
+    pub const fn of_priority(priority: u8) -> Self {
+        Self((priority as u16 & 7) << Self::PRIORITY_SHIFT)
+    }
+
+    /// The priority of the job.
+    pub const fn priority(self) -> u8 {
+        (self.0 >> Self::PRIORITY_SHIFT) as u8 & 7
+    }
+
     /// Whether all of `flags` are set.
     pub const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0

@@ -8,6 +8,7 @@ use super::header::{HEADER_BYTES, RecordFlags, RecordHeader};
 use super::payload;
 use super::result::decode_result;
 use crate::extension::RecordExtension;
+use crate::limits::PRIORITY_MAX;
 use crate::{Failures, Job, JobState, KeyHash, NativeOptions, NewJob};
 
 /// In a header that is published a due time above this is an instant, this much later; others are delays.
@@ -45,7 +46,8 @@ pub fn encode_new_job(
         | RecordFlags::COUNTS_FAILURES.when(job.counts_failures())
         | RecordFlags::LOSSES_UNLIMITED.when(has_option(|native| native.losses_unlimited))
         | RecordFlags::AWAITED.when(has_option(|native| native.is_awaited))
-        | RecordFlags::MARK.when(job.mark);
+        | RecordFlags::MARK.when(job.mark)
+        | RecordFlags::of_priority(job.native.as_ref().map_or(0, |native| native.priority));
     payload::add_seal(&mut payload, &extension, flags, nonce);
     let due_ms = job
         .run_at_ms()
@@ -185,6 +187,7 @@ fn job_of_header(header: &RecordHeader, bucket: u16, number: u64) -> Job {
         mark: has(RecordFlags::MARK),
         extension: None,
         state: header.state,
+        priority: header.flags.priority().min(PRIORITY_MAX),
         failures,
         cancel_requested: has(RecordFlags::CANCEL_REQUESTED),
         has_history: has(RecordFlags::LOGGED),

@@ -35,8 +35,12 @@ pub enum BucketKey {
     Far(FarSlot),
     /// Far slots by the time at which `load_slot` loads them.
     Slots,
-    /// Hints of the ready jobs of this queue.
+    /// Hints of the ready jobs of this queue in its first line: those of priority 0.
     Ready(u32),
+    /// Hints of the ready jobs of another line.
+    Line(ReadyLine),
+    /// The lines of this queue by their turns.
+    Turns(u32),
     /// Hints of the dead jobs of this queue.
     Dead(u32),
     /// Chunks by the time at which `sweep` reads them.
@@ -67,6 +71,33 @@ pub enum BucketKey {
     Corrupt,
     /// The body of a job whose record was set aside.
     CorruptBody(u64),
+}
+
+/// The ready jobs of a queue that have one priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadyLine {
+    /// The number of the queue.
+    pub queue: u32,
+    /// At least 1: jobs of priority 0 are in the first line.
+    pub priority: u8,
+}
+
+impl fmt::Display for ReadyLine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.queue, self.priority)
+    }
+}
+
+impl FromStr for ReadyLine {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (queue, priority) = text.split_once(':').unwrap_or((text, ""));
+        Ok(Self {
+            queue: queue.parse()?,
+            priority: priority.parse()?,
+        })
+    }
 }
 
 /// A hash with the idempotency keys of a window of time whose own hashes begin with the same byte.
@@ -149,7 +180,9 @@ impl BucketKey {
                 "log" => Self::Log(rest.parse().ok()?),
                 "near" => Self::Near(rest.parse().ok()?),
                 "far" => Self::Far(rest.parse().ok()?),
+                "ready" if rest.contains(':') => Self::Line(rest.parse().ok()?),
                 "ready" => Self::Ready(rest.parse().ok()?),
+                "turns" => Self::Turns(rest.parse().ok()?),
                 "dead" => Self::Dead(rest.parse().ok()?),
                 "q" => Self::Queue(rest.parse().ok()?),
                 "waiting" => Self::Waiting(rest.parse().ok()?),
@@ -183,6 +216,8 @@ impl BucketKey {
             Self::Far(slot) => ("far", Some(slot), KeyType::List),
             Self::Slots => ("slots", None, KeyType::SortedSet),
             Self::Ready(queue) => ("ready", Some(queue), KeyType::List),
+            Self::Line(line) => ("ready", Some(line), KeyType::List),
+            Self::Turns(queue) => ("turns", Some(queue), KeyType::SortedSet),
             Self::Dead(queue) => ("dead", Some(queue), KeyType::List),
             Self::Expiry => ("expiry", None, KeyType::SortedSet),
             Self::Cleanup => ("cleanup", None, KeyType::SortedSet),
@@ -232,6 +267,8 @@ mod tests {
             "far:1:27",
             "slots",
             "ready:1",
+            "ready:1:4",
+            "turns:1",
             "dead:1",
             "expiry",
             "cleanup",

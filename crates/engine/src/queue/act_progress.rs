@@ -25,6 +25,7 @@ pub(super) fn change_since(act: &ActBody, began_ms: u64) -> JobChange {
     };
     JobChange {
         start_within: change.start_within,
+        priority: change.priority,
         ..DueTime::At(Timestamp::saturating(at_ms.min(DURATION_MS_MAX))).into()
     }
 }
@@ -64,7 +65,11 @@ fn is_as(change: JobChange, job: &Job, began_ms: u64, now_ms: u64) -> bool {
         Some(run_at) => job.due_at_ms == run_at.as_ms(),
         None => true,
     };
+    let has_priority = change
+        .priority
+        .is_none_or(|priority| priority.get() == job.priority);
     is_due
+        && has_priority
         && match change.start_within {
             FieldChange::Keep => true,
             FieldChange::Reset => job.expires_at_ms == 0,

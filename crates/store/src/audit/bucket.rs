@@ -119,6 +119,7 @@ impl<'a> BucketAudit<'a> {
         let defect = match doubt {
             IndexCheck::Due(queue) => Inconsistency::QueueNotDue { queue },
             IndexCheck::Slot(slot) => Inconsistency::BadSlot { slot },
+            IndexCheck::Line(line) => Inconsistency::BadTurn { line },
             IndexCheck::Name(name, queue) => Inconsistency::MissingQueueName { name, queue },
             IndexCheck::Unnamed(queue) => Inconsistency::OrphanedQueue { queue },
             IndexCheck::Number(queue) => Inconsistency::QueueAhead { queue },

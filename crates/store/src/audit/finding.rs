@@ -1,5 +1,6 @@
 //! The kinds of findings.
 
+use tidegate_core::keys::ReadyLine;
 use tidegate_core::{FarSlot, JobId, JobState};
 
 /// An inconsistency of the stored data.
@@ -101,6 +102,9 @@ pub enum Inconsistency {
     /// A far slot would be loaded too late or never, or the index names a slot that does not exist.
     #[error("slot {slot} is not loaded in time, or does not exist")]
     BadSlot { slot: FarSlot },
+    /// The jobs of a priority of a queue are not taken in turn, or have a turn although there are none.
+    #[error("line {line} has no turn, or does not exist")]
+    BadTurn { line: ReadyLine },
     /// The hash of a queue has no name, or another one than the entry in `queues`.
     #[error("queue {queue} has lost its name {name:?}")]
     MissingQueueName {

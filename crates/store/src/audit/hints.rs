@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidegate_core::keys::BucketKey;
+use tidegate_core::keys::{BucketKey, ReadyLine};
 use tidegate_core::layout::CHUNK_JOBS;
 
 use super::bucket::BucketAudit;
@@ -35,6 +35,8 @@ pub(super) struct Hints {
     /// The begin of the earliest slot, in slots of the first level, plus 1.
     far: Marks,
     ready: Marks,
+    /// By job: few jobs have a priority.
+    lines: HashMap<u64, ReadyLine>,
     dead: Marks,
 }
 
@@ -50,6 +52,7 @@ impl Hints {
                 }
             }
             BucketKey::Ready(queue) => *self.ready.mark(number) = *queue,
+            BucketKey::Line(line) => drop(self.lines.insert(number, *line)),
             BucketKey::Dead(queue) => *self.dead.mark(number) = *queue,
             _ => {}
         }
@@ -63,6 +66,7 @@ impl Hints {
                 earliest.is_some_and(|earliest| u64::from(earliest) <= slot.begin() + 1)
             }
             BucketKey::Ready(queue) => self.ready.get(number) == Some(*queue),
+            BucketKey::Line(line) => self.lines.get(&number) == Some(line),
             BucketKey::Dead(queue) => self.dead.get(number) == Some(*queue),
             _ => false,
         }
@@ -113,7 +117,7 @@ impl BucketAudit<'_> {
 fn is_list(key: &BucketKey) -> bool {
     matches!(
         key,
-        BucketKey::Far(_) | BucketKey::Ready(_) | BucketKey::Dead(_)
+        BucketKey::Far(_) | BucketKey::Ready(_) | BucketKey::Line(_) | BucketKey::Dead(_)
     )
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use redis::FromRedisValue;
 use tidegate_core::FarSlot;
 use tidegate_core::KEY_HASH_BYTES;
-use tidegate_core::keys::BucketKey;
+use tidegate_core::keys::{BucketKey, ReadyLine};
 
 use super::bucket::{BucketAudit, COMMANDS_PER_CALL};
 use super::finding::Inconsistency;
@@ -165,7 +165,30 @@ impl BucketAudit<'_> {
         for slot in slots {
             self.check_index(IndexCheck::Slot(slot)).await?;
         }
+        for line in self.lines().await? {
+            self.check_index(IndexCheck::Line(line)).await?;
+        }
         Ok(())
+    }
+
+    /// The lines that exist, and those that have a turn.
+    async fn lines(&self) -> Result<BTreeSet<ReadyLine>, StoreError> {
+        let mut lines = BTreeSet::new();
+        for key in &self.keys.others {
+            match key {
+                BucketKey::Line(line) => drop(lines.insert(*line)),
+                BucketKey::Turns(queue) => {
+                    let turns: Vec<(String, f64)> = self.scan("ZSCAN", key).await?;
+                    let named = turns.iter().filter_map(|(line, _)| {
+                        // The first line is the empty text.
+                        format!("{queue}{line}").parse::<ReadyLine>().ok()
+                    });
+                    lines.extend(named);
+                }
+                _ => {}
+            }
+        }
+        Ok(lines)
     }
 
     /// The far slots that the index names.
@@ -201,7 +224,9 @@ const fn queue_of(key: &BucketKey) -> Option<u32> {
         BucketKey::Queue(queue)
         | BucketKey::Near(queue)
         | BucketKey::Ready(queue)
+        | BucketKey::Turns(queue)
         | BucketKey::Dead(queue) => Some(*queue),
+        BucketKey::Line(line) => Some(line.queue),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 use tidegate_core::codec::{InvalidRecord, RecordFlags, RecordHeader, RecordParts};
-use tidegate_core::keys::BucketKey;
+use tidegate_core::keys::{BucketKey, ReadyLine};
 use tidegate_core::layout::CHUNK_JOBS;
 use tidegate_core::{JobId, JobState, SlotWidth};
 
@@ -78,7 +78,13 @@ impl Records {
 fn list_of(header: &RecordHeader, slots: SlotWidth) -> BucketKey {
     match header.state {
         JobState::Delayed | JobState::Leased => BucketKey::Far(slots.slots_of(header.due_at_ms)[0]),
-        JobState::Ready => BucketKey::Ready(header.queue),
+        JobState::Ready => match header.flags.priority() {
+            0 => BucketKey::Ready(header.queue),
+            priority => BucketKey::Line(ReadyLine {
+                queue: header.queue,
+                priority,
+            }),
+        },
         JobState::Dead => BucketKey::Dead(header.queue),
         // It is in no list: the sweep finds it by its expiry.
         JobState::Done => BucketKey::Expiry,

@@ -104,12 +104,20 @@ pub struct ScheduledJob {
     retry_growing: Option<(u64, f64, u64)>,
     jitter_permille: Option<u16>,
     retain_ms: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    priority: u8,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(priority: &u8) -> bool {
+    *priority == 0
 }
 
 impl ScheduledJob {
     /// The content and options of a job of the native API. A due time, a key and a waiting client are not part of it.
     pub fn new(job: &NewJob) -> Self {
-        let options = job.native.as_deref().cloned().unwrap_or_default().extension;
+        let native = job.native.as_deref().cloned().unwrap_or_default();
+        let options = native.extension;
         let (retry_ms, retry_growing) = match options.retry.as_ref().map(|retry| &retry.steps) {
             Some(RetrySteps::Listed(delays)) => (Some(delays.clone()), None),
             Some(RetrySteps::Growing {
@@ -130,6 +138,7 @@ impl ScheduledJob {
             retry_growing,
             jitter_permille: options.retry.map(|retry| retry.jitter_permille),
             retain_ms: options.retain_ms,
+            priority: native.priority,
         }
     }
 
@@ -164,6 +173,7 @@ impl ScheduledJob {
                     retry,
                     retain_ms: self.retain_ms,
                 },
+                priority: self.priority,
                 ..NativeOptions::default()
             })),
         }

@@ -1,6 +1,6 @@
 //! Checks of single items that seem inconsistent, each in one atomic call. `audit/` selects the items.
 
-use tidegate_core::keys::BucketKey;
+use tidegate_core::keys::{BucketKey, ReadyLine};
 use tidegate_core::{FarSlot, KEY_HASH_BYTES, Namespace};
 
 use super::sweep::PAUSE_MS;
@@ -43,6 +43,8 @@ pub(crate) enum IndexCheck {
     Due(u32),
     /// The index `slots` does not have this far slot, or too late, or the slot does not exist.
     Slot(FarSlot),
+    /// This line has no turn, or its queue no mark that it has lines, or the line has a turn and does not exist.
+    Line(ReadyLine),
     /// The hash of the queue with this number does not have this name.
     Name(String, u32),
     /// `queues` has no entry for this queue.
@@ -110,6 +112,7 @@ impl Store {
         let (what, (item, detail)) = match doubt {
             IndexCheck::Due(queue) => ("due", alone(queue)),
             IndexCheck::Slot(slot) => ("slot", alone(slot)),
+            IndexCheck::Line(line) => ("line", alone(line)),
             IndexCheck::Name(name, queue) => {
                 ("name", (name.clone().into_bytes(), queue.to_string()))
             }

@@ -18,7 +18,7 @@ static CHANGE: LazyScript = script!("change");
 pub type ChangeOutcome = WaitingOutcome<Box<Job>>;
 
 impl Store {
-    /// Changes when a delayed or ready job is due.
+    /// Changes when a delayed or ready job is due, and its priority.
     ///
     /// # Errors
     /// Redis is unavailable. The job may have been changed; the call may be repeated. Or the job cannot be decoded.
@@ -59,7 +59,9 @@ impl Store {
         let call = self.call_on_queue(&CHANGE, queue, bucket);
         let call = call.reference(job).arg(text(due));
         let call = call.arg(text(start_within_ms));
-        let mut reply = call.state(state).send().await?;
+        let priority = change.priority.map(|it| it.get().to_string());
+        let call = call.state(state).arg(priority.unwrap_or_default());
+        let mut reply = call.send().await?;
         match reply.token() {
             "ok" => {
                 let _now_ms = reply.count()?;

@@ -33,8 +33,10 @@ pub struct JobSurroundings {
     pub is_damaged: bool,
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
-    /// The number of ready jobs before a ready one.
+    /// The number of ready jobs of its priority before a ready one.
     pub before: JobsBefore,
+    /// The number of jobs of a higher priority before a ready one; stale hints count.
+    pub higher_priority: u64,
     /// Whether consumers wait for the queue. While there are ready jobs they need not: they are busy or get them.
     pub is_waited_for: bool,
     /// The number of leased jobs of the queue in this lane.
@@ -51,6 +53,7 @@ struct Explained {
     body_bytes: Option<u64>,
     is_found: bool,
     before: u64,
+    higher_priority: u64,
     ready: u64,
     leased: u64,
     is_waited_for: bool,
@@ -89,6 +92,7 @@ impl Store {
             is_damaged,
             now_ms: found.now_ms,
             before,
+            higher_priority: found.higher_priority,
             is_waited_for: found.is_waited_for,
             leased: found.leased,
             has_pump,
@@ -110,7 +114,7 @@ impl Store {
             };
             counted += found.before;
             if found.is_found || counted > 0 || calls == CALLS_MAX || found.ready <= 1 {
-                let others = found.ready.saturating_sub(1);
+                let others = found.ready.saturating_sub(1 + found.higher_priority);
                 let most = if found.is_found {
                     counted
                 } else {
@@ -148,6 +152,7 @@ impl Store {
             body_bytes: reply.optional()?,
             is_found: reply.flag()?,
             before: reply.count()?,
+            higher_priority: reply.count()?,
             ready: u64::try_from(reply.integer()?).unwrap_or(0),
             leased: u64::try_from(reply.integer()?).unwrap_or(0),
             is_waited_for: reply.flag()?,

@@ -40,6 +40,7 @@ const SIX_BYTES: RangeInclusive<u64> = 0..=(1 << 48) - 1;
 /// Scripts count with doubles.
 const EXACT: RangeInclusive<u64> = 0..=(1 << 53) - 1;
 const PLACE: RangeInclusive<u64> = 0..=99;
+const PRIORITY: RangeInclusive<u64> = 0..=7;
 
 impl ListPart {
     fn has_any(self, states: &[JobState]) -> bool {
@@ -58,7 +59,9 @@ impl ListPart {
         match self {
             Self::Far => &[LEVEL, SIX_BYTES, EXACT, EXACT],
             Self::Near => &[SIX_BYTES, SIX_BYTES],
-            Self::Ready | Self::Dead => &[EXACT, SIX_BYTES, SIX_BYTES, SIX_BYTES, EXACT],
+            Self::Ready | Self::Dead => &[
+                PRIORITY, EXACT, EXACT, SIX_BYTES, SIX_BYTES, SIX_BYTES, EXACT,
+            ],
             Self::Done => &[ANY, SIX_BYTES, PLACE, EXACT],
         }
     }
@@ -118,7 +121,7 @@ impl ListPosition {
     /// The same position after the caller has changed the jobs before it: their due times no longer identify it.
     #[must_use]
     pub fn behind_changed_jobs(mut self) -> Self {
-        const DUE_MS: usize = 2;
+        const DUE_MS: usize = 4;
         if matches!(self.part, ListPart::Ready | ListPart::Dead)
             && let Some(due_ms) = self.place.get_mut(DUE_MS)
         {
@@ -166,8 +169,8 @@ mod tests {
             "far:",
             "far:4:103:17:500",
             "near:1764:1000002",
-            "ready:17:1000001:1764:1000000:0",
-            "dead:17:1000001:0:0:3",
+            "ready:4:9:17:1000001:1764:1000000:0",
+            "dead:0:0:17:1000001:0:0:3",
             "done:18446744073709551615:10000:99:0",
         ] {
             let position: ListPosition = text.parse().unwrap();
@@ -189,14 +192,15 @@ mod tests {
             "near:1:1:1",
             "near:281474976710656:1",
             "near:1:",
-            "ready:99999999999999999999:1:1:1:1",
-            "ready:9007199254740992:1:1:1:1",
+            "ready:0:0:99999999999999999999:1:1:1:1",
+            "ready:0:0:9007199254740992:1:1:1:1",
+            "ready:8:0:1:1:1:1:1",
             "ready:1:1",
             "ready:1;2",
             "ready:a",
-            "ready:-1:1:1:1:1",
-            "ready:+1:1:1:1:1",
-            "dead:1e5:1:1:1:1",
+            "ready:0:0:-1:1:1:1:1",
+            "ready:0:0:+1:1:1:1:1",
+            "dead:0:0:1e5:1:1:1:1",
             "done:99999999999999999999:0:0:0",
             "done:0:0:100:0",
         ] {
@@ -227,7 +231,10 @@ mod tests {
     #[test]
     fn jobs_that_the_caller_changed_are_recognised_without_their_due_times() {
         for (before, after) in [
-            ("ready:17:1000001:1764:7:0", "ready:17:1000001:0:7:0"),
+            (
+                "ready:1:3:17:1000001:1764:7:0",
+                "ready:1:3:17:1000001:0:7:0",
+            ),
             ("dead:", "dead:"),
             ("near:1764:1000002", "near:1764:1000002"),
         ] {

@@ -84,7 +84,7 @@ impl NativeRun<'_> {
     ) {
         let leased = self.numbers(queue, JobState::Leased).len();
         let places = max_running.map_or(usize::MAX, |most| (most as usize).saturating_sub(leased));
-        let expected = self.listed(queue, JobState::Ready).into_iter();
+        let expected = self.ready(queue).into_iter();
         let expected: Vec<JobId> = expected.take(places.min(count.into())).collect();
         let claims = [Claim { count, lease }];
         let store = self.store();
@@ -277,12 +277,15 @@ impl NativeRun<'_> {
         } else {
             (JobState::Ready, store.peek_ready(key).await.unwrap())
         };
-        let expected = self.listed(queue, state).first().copied();
+        let expected = match state {
+            JobState::Ready => self.next_ready(queue),
+            _ => self.dead(queue).first().copied(),
+        };
         assert_eq!(peeked.map(|peeked| peeked.job.id), expected);
     }
 
     async fn respawn(&mut self, queue: usize, limit: u64, ttl_ms: u64) {
-        let dead = self.listed(queue, JobState::Dead);
+        let dead = self.dead(queue);
         let dead: Vec<JobId> = dead.into_iter().take(limit as usize).collect();
         let store = self.store();
         let respawned = store.respawn(&self.queues[queue], limit, ttl_ms).await;
@@ -304,7 +307,7 @@ impl NativeRun<'_> {
     }
 
     async fn purge_dead(&mut self, queue: usize, limit: u64) {
-        let dead = self.listed(queue, JobState::Dead);
+        let dead = self.dead(queue);
         let purged = self.store().purge_dead(&self.queues[queue], limit).await;
         assert_eq!(purged.unwrap(), limit.min(dead.len() as u64));
         for id in dead.into_iter().take(limit as usize) {
@@ -323,7 +326,7 @@ impl NativeRun<'_> {
         }
         self.purge_dead(queue, 1000).await;
         let before: Vec<_> = (0..self.queues.len())
-            .map(|queue| self.numbers(queue, JobState::Ready))
+            .map(|queue| self.lines(queue))
             .collect();
         self.check(&before);
     }

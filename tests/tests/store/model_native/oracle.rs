@@ -28,6 +28,7 @@ const HISTORY_MAX: usize = 10;
 pub(super) struct JobVersion {
     pub(super) body: Bytes,
     pub(super) extension: RecordExtension,
+    pub(super) priority: u8,
     pub(super) due_ms: u64,
     pub(super) expires_ms: u64,
 }

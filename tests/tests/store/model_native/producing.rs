@@ -34,6 +34,7 @@ impl NativeRun<'_> {
             } else {
                 RecordExtension::default()
             },
+            priority: if is_native { spec.priority } else { 0 },
             due_ms,
             expires_ms: u64::from(is_limited) * (from_ms + spec.start_within_ms),
         }
@@ -51,6 +52,7 @@ impl NativeRun<'_> {
         let native = NativeOptions {
             run_at_ms,
             is_awaited: spec.is_awaited,
+            priority: version.priority,
             extension: version.extension.clone(),
             ..NativeOptions::default()
         };

@@ -60,6 +60,7 @@ pub(super) struct JobSpec {
     pub(super) request: Option<(u8, u64)>,
     pub(super) due: DueSpec,
     pub(super) start_within_ms: u64,
+    pub(super) priority: u8,
     pub(super) content: ContentSpec,
     /// Whether the publisher waits for the end of the job.
     pub(super) is_awaited: bool,

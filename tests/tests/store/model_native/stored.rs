@@ -31,11 +31,15 @@ for _, shard in ipairs(call('KEYS', prefix .. 'k:*')) do
 end
 local names = call('HGETALL', prefix .. 'queues')
 for i = 1, #names, 2 do
-  local queue = names[i + 1]
+  local queue = string.match(names[i + 1], '%d+')
   if names[i] ~= '#' then
+    local lines = { call('LRANGE', prefix .. 'ready:' .. queue, 0, -1) }
+    for priority = 1, 4 do
+      lines[priority + 1] = call('LRANGE', prefix .. 'ready:' .. queue .. ':' .. priority, 0, -1)
+    end
     for _, value in ipairs({ names[i],
-      call('HMGET', prefix .. 'q:' .. queue, 'delayed', 'ready', 'leased', 'dead', 'done'),
-      call('LRANGE', prefix .. 'ready:' .. queue, 0, -1), call('LRANGE', prefix .. 'dead:' .. queue, 0, -1) }) do
+      call('HMGET', prefix .. 'q:' .. queue, 'delayed', 'ready', 'leased', 'dead', 'done', 'taken'), lines,
+      call('LRANGE', prefix .. 'dead:' .. queue, 0, -1) }) do
       queues[#queues + 1] = value
     end
   end
@@ -44,7 +48,7 @@ return { records, index, queues }
 ";
 
 type RecordRow = (u64, Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>, usize);
-type QueueRow = (String, Vec<Option<u64>>, Vec<u64>, Vec<u64>);
+type QueueRow = (String, Vec<Option<u64>>, Vec<Vec<u64>>, Vec<u64>);
 
 /// What Redis has of a job.
 #[derive(Debug)]
@@ -58,7 +62,10 @@ struct JobInRedis {
 #[derive(Debug, Default, Clone)]
 pub(super) struct QueueRows {
     counts: [u64; 5],
-    pub(super) ready: Vec<u64>,
+    /// How many jobs were taken by priority.
+    pub(super) taken: u64,
+    /// By priority.
+    pub(super) ready: Vec<Vec<u64>>,
     pub(super) dead: Vec<u64>,
 }
 
@@ -104,9 +111,11 @@ impl Stored {
                     (job.parts.header.id(0, number), job)
                 });
         let queues = queues.into_iter().map(|(name, counts, ready, dead)| {
-            let counts: Vec<u64> = counts.into_iter().map(Option::unwrap_or_default).collect();
+            let mut counts: Vec<u64> = counts.into_iter().map(Option::unwrap_or_default).collect();
+            let taken = counts.pop().expect("a number of jobs");
             let rows = QueueRows {
                 counts: counts.try_into().expect("five states"),
+                taken,
                 ready,
                 dead,
             };
@@ -171,6 +180,7 @@ impl JobInRedis {
             mark: false,
             body: job.body().clone(),
             extension: extension(&job.version),
+            priority: job.version.priority,
             failures: job.is_native.then_some(Failures {
                 failures: job.failures,
                 losses: job.losses,

@@ -31,6 +31,7 @@ local function all_of_sorted_set(key) return redis.call('ZRANGE', key, 0, -1, 'W
 dump('c', all_of_hash)
 dump('q', all_of_hash)
 dump('ready', all_of_list)
+dump('turns', all_of_sorted_set)
 dump('dead', all_of_list)
 dump('far', all_of_list)
 dump('near', all_of_sorted_set)
@@ -74,8 +75,11 @@ pub(super) struct BucketSnapshot {
     pub(super) queues: HashMap<u32, HashMap<String, i64>>,
     /// The fields of the index of names: queues and their numbers, and how many queues each namespace has.
     pub(super) names: HashMap<String, String>,
+    /// Queue number, priority and job number of each entry.
+    pub(super) ready: Vec<(u32, u8, u64)>,
+    /// Queue number and line of each turn.
+    pub(super) turns: Vec<(u32, String)>,
     /// Queue number and job number of each entry.
-    pub(super) ready: Vec<(u32, u64)>,
     pub(super) dead: Vec<(u32, u64)>,
     /// Queue → job number and time (ms) of each timer.
     pub(super) near: HashMap<u32, Vec<(u64, u64)>>,
@@ -184,7 +188,18 @@ impl BucketSnapshot {
                 let counts = counts.filter_map(|(field, value)| Some((field, value.parse().ok()?)));
                 self.queues.insert(number(name) as u32, counts.collect());
             }
-            "ready" => self.ready.extend(entries(name, contents)),
+            "ready" => {
+                let (queue, priority) = name.split_once(':').unwrap_or((name, "0"));
+                let priority = number(priority) as u8;
+                let hints = entries(queue, contents).into_iter();
+                self.ready
+                    .extend(hints.map(|(queue, number)| (queue, priority, number)));
+            }
+            "turns" => {
+                let lines = pairs::<String, f64>(contents).into_iter();
+                let queue = number(name) as u32;
+                self.turns.extend(lines.map(|(line, _)| (queue, line)));
+            }
             "dead" => self.dead.extend(entries(name, contents)),
             "far" => {
                 let numbers = parsed(contents).expect("job numbers");

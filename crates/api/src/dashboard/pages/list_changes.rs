@@ -111,6 +111,7 @@ mod tests {
                 attributes: Attributes::default(),
                 mark: false,
                 extension: None,
+                priority: 0,
                 failures: None,
                 cancel_requested: false,
                 has_history: false,

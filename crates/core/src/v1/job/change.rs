@@ -1,4 +1,4 @@
-//! Changing when a job runs.
+//! Changing when a job runs, and its priority.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::v1::field_change::FieldChange;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::{InvalidRequest, ProblemCode};
 use crate::v1::publish::DueTime;
-use crate::v1::values::{DurationMs, JobKey, Timestamp};
+use crate::v1::values::{DurationMs, JobKey, Priority, Timestamp};
 use crate::{JobId, JobState};
 
 /// The fields to change in a job that waits: at least one. The others stay as they are.
@@ -26,6 +26,8 @@ pub struct JobChange {
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
     pub start_within: FieldChange<DurationMs>,
+    /// The priority. A ready job joins the end of the jobs that have it.
+    pub priority: Option<Priority>,
 }
 
 impl JobChange {
@@ -58,7 +60,7 @@ impl CheckedRequest for JobChange {
         check_due(self.delay, self.run_at)?;
         check_start_within(self.start_within.value().copied())?;
         if *self == Self::default() {
-            let detail = "nothing to change: send delay or run_at, or start_within";
+            let detail = "nothing to change: send delay or run_at, start_within, or priority";
             return Err(InvalidRequest::new(ProblemCode::InvalidBody, detail));
         }
         Ok(())

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::v1::input::CheckedRequest;
-use crate::v1::values::{ContentType, ErrorText, JobAttributes, JobKey, Timestamp};
+use crate::v1::values::{ContentType, ErrorText, JobAttributes, JobKey, Priority, Timestamp};
 use crate::{JobId, JobState, QueueName};
 
 /// The parameters of all paths that name a job.
@@ -47,6 +47,9 @@ pub struct JobDetails {
     pub key: Option<JobKey>,
     /// Its state.
     pub state: JobState,
+    /// Its priority. Absent if it is 0.
+    #[serde(default, skip_serializing_if = "Priority::is_lowest")]
+    pub priority: Priority,
     /// When it was published.
     pub created_at: Timestamp,
     /// When it is or was due. Absent while a worker holds it, and once it is done.
@@ -111,6 +114,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&waiting).unwrap(), json);
         json["state"] = json!("dead");
         json["key"] = json!("order-17");
+        json["priority"] = json!(3);
         json["reason"] = json!("permanent");
         json["attributes"] = json!({"tenant": "a"});
         json["history"] = json!([

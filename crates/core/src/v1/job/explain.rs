@@ -24,6 +24,8 @@ pub enum JobCause {
     RunningLimit,
     /// No worker waits for its queue, or holds a job of it.
     NoWorker,
+    /// Jobs of a higher priority are before it.
+    PriorityBehind,
     /// Other jobs are before it, or may be.
     BehindOthers,
     /// It is the next job of its queue or of its lane.
@@ -55,8 +57,10 @@ pub enum FactCode {
     HeldBy,
     /// When it is dropped: unless a worker has started it, or in any case if it was published on the lmstfy wire.
     Expires,
-    /// How many jobs are before it in its lane; without a number if not all of them were counted.
+    /// How many jobs of its priority are before it in its lane; without a number if not all of them were counted.
     Ahead,
+    /// How many jobs of a higher priority are before it in its lane.
+    HigherPriority,
     /// How many jobs of its queue workers hold, in its lane.
     Running,
     /// Its queue is paused.

@@ -44,6 +44,7 @@ impl BatchItem {
         "attributes",
         "delay",
         "run_at",
+        "priority",
         "key",
         "if_exists",
         "retain",

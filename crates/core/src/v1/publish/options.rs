@@ -8,7 +8,7 @@ use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::{RetryChange, retry_of_job};
 use crate::v1::values::{
-    DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, Timestamp,
+    DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, Priority, Timestamp,
 };
 use crate::{Durability, IfExists};
 
@@ -35,6 +35,8 @@ pub struct JobOptions {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     #[cfg_attr(feature = "openapi", param(value_type = Option<crate::openapi::answer::RequestTimestamp>))]
     pub run_at: Option<Timestamp>,
+    /// Ready jobs of a higher priority are delivered first, but every eighth job has a lower one if there is any.
+    pub priority: Option<Priority>,
     /// A key that is unique in the queue.
     pub key: Option<JobKey>,
     /// The rule if a job has the key: `keep` by default.

@@ -42,6 +42,7 @@ impl ScheduleJob {
         "content_type",
         "attributes",
         "delay",
+        "priority",
         "retain",
         "lease",
         "max_attempts",

@@ -26,7 +26,7 @@ pub use job_path::JobPath;
 pub use json_text::JsonText;
 pub(crate) use json_text::even_null;
 pub use numbers::{
-    JobsPerSecond, MaxAttempts, MaxDeliveries, MaxJobs, PageSize, QueueWeight, RunCount,
+    JobsPerSecond, MaxAttempts, MaxDeliveries, MaxJobs, PageSize, Priority, QueueWeight, RunCount,
 };
 pub use payload::{JobPayload, check_json_payload};
 pub use text::{

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    ATTEMPTS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, QUEUE_WEIGHT_MAX, RESERVE_JOBS_MAX,
-    RESPAWN_RATE_MAX, SCHEDULE_RUNS_MAX,
+    ATTEMPTS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, PRIORITY_MAX, QUEUE_WEIGHT_MAX,
+    RESERVE_JOBS_MAX, RESPAWN_RATE_MAX, SCHEDULE_RUNS_MAX,
 };
 use crate::v1::problem::InvalidValue;
 
@@ -71,6 +71,26 @@ macro_rules! number_type {
 number_type! {
     /// After how many failed attempts a job is dead. The default is 10.
     MaxAttempts(u16), "the number of attempts", 1..=ATTEMPTS_MAX, default 10
+}
+
+number_type! {
+    /// How early a job is delivered among the ready jobs of its queue: 4 is first, 0 is the default.
+    Priority(u8), "the priority", 0..=PRIORITY_MAX, default 0
+}
+
+impl Priority {
+    /// Whether it is 0.
+    pub const fn is_lowest(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// The priority with this number; a greater number is the highest priority.
+    pub const fn saturating(number: u8) -> Self {
+        match number > PRIORITY_MAX {
+            true => Self::MAX,
+            false => Self(number),
+        }
+    }
 }
 
 number_type! {

@@ -83,6 +83,9 @@ impl NativeModel {
             FieldChange::Set(limit) => limit.as_ms(),
         };
         let has_limit = !change.start_within.is_kept();
+        if let Some(priority) = change.priority {
+            job.version.priority = priority.get();
+        }
         match change.due() {
             Some(DueTime::After(delay)) => job.schedule(now_ms + delay.as_ms(), now_ms),
             Some(DueTime::At(instant)) => job.schedule(instant.as_ms(), now_ms),

@@ -22,6 +22,7 @@ fn publish(queue: usize, key: u8) -> impl Strategy<Value = NativeStep> {
         request: None,
         due: DueSpec::InMs(0),
         start_within_ms: 0,
+        priority: 0,
         ..job
     });
     job.prop_map(move |job| NativeStep::PublishKeyed {

@@ -8,7 +8,7 @@ use proptest::sample::select;
 use tidegate_core::v1::FieldChange;
 use tidegate_core::v1::job::JobChange;
 use tidegate_core::v1::publish::DueTime;
-use tidegate_core::v1::values::{DurationMs, Timestamp};
+use tidegate_core::v1::values::{DurationMs, Priority, Timestamp};
 use tidegate_core::{IfExists, IfRunning, RetryDelays, RetrySteps};
 use tidegate_store::{AfterFailure, LeaseLength};
 
@@ -95,9 +95,17 @@ pub(super) fn job() -> impl Strategy<Value = JobSpec> {
         0.25,
         (0..REQUESTS, prop_oneof![4 => Just(1_u64), 1 => Just(2_u64)]),
     );
-    let content = (content(), weighted(0.3));
+    let content = (content(), weighted(0.3), priority());
     (key, if_exists, request, due, ttl, content, options).prop_map(
-        |(key, if_exists, request, due, start_within_ms, (content, is_awaited), options)| {
+        |(
+            key,
+            if_exists,
+            request,
+            due,
+            start_within_ms,
+            (content, is_awaited, priority),
+            options,
+        )| {
             let (lease_ms, max_attempts, retry, retain_ms) = options;
             JobSpec {
                 key,
@@ -105,6 +113,7 @@ pub(super) fn job() -> impl Strategy<Value = JobSpec> {
                 request,
                 due,
                 start_within_ms,
+                priority,
                 content,
                 is_awaited,
                 lease_ms,
@@ -114,6 +123,10 @@ pub(super) fn job() -> impl Strategy<Value = JobSpec> {
             }
         },
     )
+}
+
+fn priority() -> impl Strategy<Value = u8> {
+    prop_oneof![3 => Just(0), 2 => 0..5_u8]
 }
 
 fn name() -> impl Strategy<Value = NameSpec> {
@@ -199,7 +212,9 @@ fn manages() -> impl Strategy<Value = NativeStep> {
         1 => (0..9000_u64).prop_map(|ms| Some(DueTime::At(Timestamp::saturating(START + ms)))),
     ];
     let within = option::weighted(0.3, prop_oneof![Just(0_u64), 1..5000_u64]);
-    let change = (due, within).prop_map(|(due, within_ms)| JobChange {
+    let priority = option::weighted(0.4, priority());
+    let change = (due, within, priority).prop_map(|(due, within_ms, priority)| JobChange {
+        priority: priority.map(Priority::saturating),
         start_within: match within_ms {
             None => FieldChange::Keep,
             Some(0) => FieldChange::Reset,

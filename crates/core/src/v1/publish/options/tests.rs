@@ -157,8 +157,12 @@ fn unknown_options_and_invalid_values_are_rejected() {
             "invalid_parameter: max_attempts: \"+3\" is not a whole number",
         ),
         (
-            ("priority", "1"),
-            "invalid_parameter: priority: unknown parameter `priority`",
+            ("priority", "5"),
+            "invalid_parameter: priority: the priority must be from 0 to 4, not 5",
+        ),
+        (
+            ("urgency", "1"),
+            "invalid_parameter: urgency: unknown parameter `urgency`",
         ),
         (("max_attempts", "-1"), "invalid_parameter: max_attempts: "),
         (("durability", "disk"), "invalid_parameter: durability: "),

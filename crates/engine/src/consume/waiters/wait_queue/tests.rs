@@ -78,6 +78,7 @@ impl TestQueue {
             attributes: vec![],
             mark: false,
             extension: None,
+            priority: 0,
             failures: None,
             cancel_requested: false,
             has_history: false,

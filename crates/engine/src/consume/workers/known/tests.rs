@@ -41,6 +41,7 @@ fn hold(registry: &mut Registry, name: &Arc<str>, leases: impl IntoIterator<Item
         attributes: Vec::new(),
         mark: false,
         extension: None,
+        priority: 0,
         failures: None,
         cancel_requested: false,
         has_history: false,
