@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tidegate_core::codec::{
     HEADER_BYTES, InvalidRecord, RecordFlags, RecordHeader, decode_job, encode_new_job,
 };
-use tidegate_core::{JobState, NewJob};
+use tidegate_core::{JobState, NativeOptions, NewJob};
 
 const RECORD_V2: &str = include_str!("golden/record-v2.hex");
 
@@ -52,6 +52,33 @@ fn version_2_is_written_as_pinned() {
     let mut record = header_v2().encode().to_vec();
     record.extend(encode_new_job(&job(b"hello"), 0xBEEF, 1024, 1024).payload);
     assert_eq!(record, bytes_of(RECORD_V2));
+}
+
+#[test]
+fn a_priority_is_three_bits_of_the_flags() {
+    for (priority, flags) in [
+        (0, 0x0000),
+        (1, 0x0200),
+        (2, 0x0400),
+        (3, 0x0600),
+        (4, 0x0800),
+    ] {
+        let native = NativeOptions {
+            priority,
+            ..NativeOptions::default()
+        };
+        let job = NewJob {
+            mark: false,
+            native: Some(Box::new(native)),
+            ..job(b"hello")
+        };
+        let header = encode_new_job(&job, 0xBEEF, 1024, 1024).header;
+        let written = RecordHeader::decode(&header).unwrap().flags;
+        assert_eq!(
+            (written, written.priority()),
+            (RecordFlags(flags), priority)
+        );
+    }
 }
 
 #[test]
