@@ -31,6 +31,9 @@ pub struct VersionSpec {
     pub lease: u64,
     /// The delays before its retries; `None` = as in the policy.
     pub retry: Option<RetryTimes>,
+    /// Its priority, on the native API.
+    #[serde(default)]
+    pub priority: u8,
     /// How long it keeps its key after it is done.
     pub retain: u64,
     /// The number of the idempotency key of the request, which may be repeated.

@@ -4,7 +4,9 @@ use serde_json::Value;
 use tidegate_core::v1::FieldChange;
 use tidegate_core::v1::publish::{BatchBody, BatchItem, JobOptions};
 use tidegate_core::v1::retry::RetryChange;
-use tidegate_core::v1::values::{ContentType, DurationMs, JobAttributes, JobPayload, Timestamp};
+use tidegate_core::v1::values::{
+    ContentType, DurationMs, JobAttributes, JobPayload, Priority, Timestamp,
+};
 
 use super::http_request::{HttpRequest, add_parameter};
 use super::key_text::key_text;
@@ -69,6 +71,7 @@ fn options(version: &VersionSpec) -> JobOptions {
     JobOptions {
         delay: unless_zero(version.delay),
         run_at: version.run_at.map(|at| Timestamp::saturating(at / MS)),
+        priority: (version.priority > 0).then(|| Priority::saturating(version.priority)),
         key: version.key.map(|key| key_text(key).parse().expect("a key")),
         if_exists: version.key.map(|_| version.if_exists),
         retain: unless_zero(version.retain),

@@ -65,6 +65,10 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec 
             45..80 => IfExists::Keep,
             _ => IfExists::Reject,
         },
+        priority: match random.random_bool(0.4) {
+            true => random.random_range(1..=4),
+            false => 0,
+        },
         lease: job_lease(drawn.number),
         retry,
         retain: match key.is_some() && random.random_bool(0.4) {
