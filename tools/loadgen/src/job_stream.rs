@@ -11,7 +11,7 @@ use crate::load_clients::{LoadConsumer, SingleJobs, publish};
 use crate::report::Latencies;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::publish_request::KeyOption;
+use crate::wire::publish_request::JobOption;
 
 /// Number of publishing connections, and of consuming ones.
 pub(crate) const STREAM_CONNECTIONS: usize = 8;
@@ -46,7 +46,7 @@ impl JobStream<'_> {
                 connections: STREAM_CONNECTIONS,
                 body_bytes: BODY_BYTES,
                 delay: self.delay,
-                keys: KeyOption::None,
+                option: JobOption::None,
             };
             let latencies = publish(run, singles, pace).await?;
             published.set(true);

@@ -14,7 +14,7 @@ use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
 use crate::wire::ack_requests::AckRequests;
 use crate::wire::protocol::{BULK, Wire};
-use crate::wire::publish_request::{KeyOption, PublishRequest};
+use crate::wire::publish_request::{JobOption, PublishRequest};
 
 const FILLERS: usize = 8;
 const DRAINERS: usize = 8;
@@ -30,7 +30,7 @@ pub(crate) struct FillOptions<'a> {
     /// Whether the jobs stay delayed until the run ends.
     pub(crate) is_pending: bool,
     pub(crate) connections: usize,
-    pub(crate) keys: KeyOption,
+    pub(crate) option: JobOption,
 }
 
 impl FillOptions<'_> {
@@ -42,7 +42,7 @@ impl FillOptions<'_> {
             body_bytes: 100,
             is_pending: false,
             connections: FILLERS,
-            keys: KeyOption::None,
+            option: JobOption::None,
         }
     }
 }
@@ -64,8 +64,11 @@ pub(crate) async fn fill(
         let (left, turn, samples, delay, bar, filling) =
             (&left, &turn, &samples, &delay, &bar, &filling);
         async move {
-            let mut request =
-                PublishRequest::with_keys(run.requests.clone(), filling.body_bytes, filling.keys);
+            let mut request = PublishRequest::with_option(
+                run.requests.clone(),
+                filling.body_bytes,
+                filling.option,
+            );
             while left.get() > 0 {
                 let jobs = left.get().min(BULK);
                 left.set(left.get() - jobs);
@@ -138,7 +141,7 @@ pub(crate) struct SingleJobs<'a> {
     pub(crate) body_bytes: usize,
     /// Delay of each job in seconds.
     pub(crate) delay: u32,
-    pub(crate) keys: KeyOption,
+    pub(crate) option: JobOption,
 }
 
 /// Publishes single jobs at a pace. Returns the latencies.
@@ -151,7 +154,7 @@ pub(crate) async fn publish(
         queues,
         body_bytes,
         delay,
-        keys,
+        option,
         ..
     } = singles;
     let connections = run.connections(singles.connections).await?;
@@ -161,7 +164,7 @@ pub(crate) async fn publish(
     let work = connections.into_iter().map(|mut connection| {
         let (latencies, turn, pace) = (&latencies, &turn, &pace);
         async move {
-            let mut request = PublishRequest::with_keys(run.requests.clone(), body_bytes, keys);
+            let mut request = PublishRequest::with_option(run.requests.clone(), body_bytes, option);
             while let Some(begin) = pace.next().await {
                 turn.set(turn.get() + 1);
                 let queue = &queues[turn.get() % queues.len()];

@@ -7,7 +7,7 @@ use crate::report::Goal;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
 use crate::wire::protocol::{BULK, Wire};
-use crate::wire::publish_request::KeyOption;
+use crate::wire::publish_request::JobOption;
 
 /// Goals of the native wire, in jobs per second.
 const PUBLISH_GOAL: Goal = Goal::AtLeast(100_000.0);
@@ -47,9 +47,9 @@ impl BulkOptions {
         let filling = FillOptions {
             body_bytes: self.body_bytes,
             connections: self.connections,
-            keys: match keyed {
-                true => KeyOption::Key,
-                false => KeyOption::None,
+            option: match keyed {
+                true => JobOption::Key,
+                false => JobOption::None,
             },
             ..FillOptions::new(&queues, self.jobs)
         };

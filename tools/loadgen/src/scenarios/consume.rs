@@ -10,6 +10,7 @@ use crate::report::{Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
 use crate::wire::protocol::Wire;
+use crate::wire::publish_request::JobOption;
 
 /// Four times the rate of lmstfy on the same kind of machine.
 const GOAL: Goal = Goal::AtLeast(20_000.0);
@@ -29,6 +30,9 @@ pub struct ConsumeOptions {
     /// Number of queues that the jobs are spread over
     #[arg(long, default_value_t = 1)]
     queues: usize,
+    /// Jobs of all priorities in turn. Native wire
+    #[arg(long)]
+    pub(super) priorities: bool,
 }
 
 impl ConsumeOptions {
@@ -37,9 +41,14 @@ impl ConsumeOptions {
         run.report.parameter("jobs", self.jobs);
         run.report.parameter("body bytes", self.body_bytes);
         run.report.parameter("queues", self.queues);
+        run.report.parameter("priorities", self.priorities);
         let queues = run.queues("consume", self.queues);
         let filling = FillOptions {
             body_bytes: self.body_bytes,
+            option: match self.priorities {
+                true => JobOption::Priority,
+                false => JobOption::None,
+            },
             ..FillOptions::new(&queues, self.jobs)
         };
         fill(run, filling, || 0).await?;

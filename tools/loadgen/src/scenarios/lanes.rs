@@ -6,7 +6,7 @@ use crate::error::LoadgenError;
 use crate::load_clients::{SingleJobs, consume_all, publish};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::publish_request::KeyOption;
+use crate::wire::publish_request::JobOption;
 
 const WHOLE: &str = "publish + consume + ack";
 
@@ -50,7 +50,7 @@ impl LanesOptions {
             connections: self.connections,
             body_bytes: self.body_bytes,
             delay: 0,
-            keys: KeyOption::None,
+            option: JobOption::None,
         };
         publish(run, singles, pace).await?;
         let published = meter.read()?;

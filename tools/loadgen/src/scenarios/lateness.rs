@@ -9,7 +9,7 @@ use crate::load_clients::{SingleJobs, consume_all, publish};
 use crate::report::{Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::publish_request::KeyOption;
+use crate::wire::publish_request::JobOption;
 
 /// The goals apply up to this rate, in jobs per second.
 const RATE_OF_GOALS: f64 = 1000.0;
@@ -69,7 +69,7 @@ impl LatenessOptions {
             connections: self.consumers,
             body_bytes: self.body_bytes,
             delay,
-            keys: KeyOption::None,
+            option: JobOption::None,
         };
         publish(run, singles, || RequestSchedule::new(length, rate)).await?;
         bar.finish_and_clear();

@@ -9,7 +9,7 @@ use crate::redis_info::RedisInfo;
 use crate::report::Goal;
 use crate::run::ScenarioRun;
 use crate::wire::protocol::{BULK, Wire};
-use crate::wire::publish_request::KeyOption;
+use crate::wire::publish_request::JobOption;
 
 const FALL_GOAL: Goal = Goal::AtMost(15.0);
 const KEY_GOAL: Goal = Goal::AtMost(75.0);
@@ -74,15 +74,15 @@ impl MemoryOptions {
         let kind = PendingKind {
             delays: DELAY_MIN..=DELAY_MIN + spread,
             body_bytes: self.body_bytes,
-            keys: KeyOption::None,
+            option: JobOption::None,
         };
         let mut pending = PendingJobs::new(run, kind, self.queues);
         let plain = self.measure(run, &mut redis, &mut pending).await?;
         self.print_plain(run, &plain, &pending.samples);
         if self.has_keys() {
-            pending.kind.keys = match self.keyed {
-                true => KeyOption::Key,
-                false => KeyOption::IdempotencyKey,
+            pending.kind.option = match self.keyed {
+                true => JobOption::Key,
+                false => JobOption::IdempotencyKey,
             };
             let keyed = self.measure(run, &mut redis, &mut pending).await?;
             self.print_keyed(run, &plain, &keyed);

@@ -91,7 +91,8 @@ impl Scenario {
         let (needs_native, prefers_native) = match self {
             Self::Touch(_) | Self::Call(_) | Self::Schedules(_) => (true, true),
             Self::Memory(options) => (options.has_keys(), options.has_keys()),
-            Self::Publish(options) => (false, options.keyed),
+            Self::Publish(options) => (options.priorities, options.keyed || options.priorities),
+            Self::Consume(options) => (options.priorities, options.priorities),
             Self::Bulk(options) => (options.keyed, options.keyed),
             _ => (false, false),
         };

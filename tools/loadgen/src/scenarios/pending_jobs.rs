@@ -6,7 +6,7 @@ use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 use crate::load_clients::{FillOptions, fill};
 use crate::run::ScenarioRun;
-use crate::wire::publish_request::KeyOption;
+use crate::wire::publish_request::JobOption;
 
 /// Shortest delay, in seconds: longer than any run.
 pub(super) const DELAY_MIN: u32 = 3600;
@@ -25,7 +25,7 @@ pub(super) struct PendingKind {
     /// Their delays in seconds, at random.
     pub(super) delays: RangeInclusive<u32>,
     pub(super) body_bytes: usize,
-    pub(super) keys: KeyOption,
+    pub(super) option: JobOption,
 }
 
 impl Default for PendingKind {
@@ -34,7 +34,7 @@ impl Default for PendingKind {
         Self {
             delays: DELAY_MIN..=DELAY_MAX,
             body_bytes: 100,
-            keys: KeyOption::None,
+            option: JobOption::None,
         }
     }
 }
@@ -77,7 +77,7 @@ impl PendingJobs {
         let filling = FillOptions {
             is_pending: true,
             body_bytes: self.kind.body_bytes,
-            keys: self.kind.keys,
+            option: self.kind.option,
             ..FillOptions::new(&self.queues, jobs)
         };
         self.samples = fill(run, filling, self.kind.random_delay()).await?;

@@ -8,7 +8,7 @@ use crate::report::Goal;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
 use crate::wire::protocol::Wire;
-use crate::wire::publish_request::KeyOption;
+use crate::wire::publish_request::JobOption;
 
 /// Four times the rate of lmstfy on the same kind of machine.
 const GOAL: Goal = Goal::AtLeast(34_000.0);
@@ -38,6 +38,9 @@ pub struct PublishOptions {
     /// compare, give `--wire lmstfy --vs-wire native`
     #[arg(long)]
     pub(super) keyed: bool,
+    /// Publish jobs of all priorities in turn. Native wire
+    #[arg(long, conflicts_with = "keyed")]
+    pub(super) priorities: bool,
 }
 
 impl PublishOptions {
@@ -48,6 +51,7 @@ impl PublishOptions {
         run.report.parameter("queues", self.queues);
         run.report.parameter("delay", self.delay);
         run.report.parameter("keyed", self.keyed);
+        run.report.parameter("priorities", self.priorities);
         let queues = run.queues("publish", self.queues);
         let bar = run.progress(&format!("publishing for {} s", self.seconds), 0);
         let meter = run.meter()?;
@@ -57,9 +61,10 @@ impl PublishOptions {
             connections: self.connections,
             body_bytes: self.body_bytes,
             delay: self.delay,
-            keys: match self.keyed {
-                true => KeyOption::Key,
-                false => KeyOption::None,
+            option: match (self.keyed, self.priorities) {
+                (true, _) => JobOption::Key,
+                (_, true) => JobOption::Priority,
+                _ => JobOption::None,
             },
         };
         let latencies = publish(run, singles, pace).await?;

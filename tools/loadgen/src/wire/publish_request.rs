@@ -2,21 +2,30 @@
 
 use std::io::Write;
 
+use tidegate_core::limits::PRIORITY_MAX;
+
 use super::protocol::Wire;
 use super::request::RequestBuilder;
 use super::{lmstfy, native};
 use crate::body::{BODY_BYTES_MIN, JobLabel};
 
-/// The key that jobs of the native wire are published with.
+/// The option that jobs of the native wire are published with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum KeyOption {
-    /// Neither of the two.
+pub(crate) enum JobOption {
+    /// None of these.
     #[default]
     None,
     /// A key, which no other job of the run has.
     Key,
     /// An idempotency key, which no other request of the run has.
     IdempotencyKey,
+    /// A priority: all five in turn.
+    Priority,
+}
+
+/// The priority of the job with this number.
+const fn priority_of(number: u64) -> u64 {
+    number % (PRIORITY_MAX as u64 + 1)
 }
 
 /// Writes publish requests into one reused buffer. On the wire of lmstfy keys are left out.
@@ -24,21 +33,25 @@ pub(crate) enum KeyOption {
 pub(crate) struct PublishRequest {
     requests: RequestBuilder,
     body_bytes: usize,
-    keys: KeyOption,
+    option: JobOption,
     bytes: Vec<u8>,
     body: Vec<u8>,
 }
 
 impl PublishRequest {
     pub(crate) fn new(requests: RequestBuilder, body_bytes: usize) -> Self {
-        Self::with_keys(requests, body_bytes, KeyOption::None)
+        Self::with_option(requests, body_bytes, JobOption::None)
     }
 
-    pub(crate) fn with_keys(requests: RequestBuilder, body_bytes: usize, keys: KeyOption) -> Self {
+    pub(crate) fn with_option(
+        requests: RequestBuilder,
+        body_bytes: usize,
+        option: JobOption,
+    ) -> Self {
         Self {
             requests,
             body_bytes: body_bytes.max(BODY_BYTES_MIN),
-            keys,
+            option,
             bytes: Vec::new(),
             body: Vec::new(),
         }
@@ -57,15 +70,20 @@ impl PublishRequest {
             Wire::Native => {
                 let JobLabel { number, delay, .. } = label;
                 let path = format_args!("queues/{queue}/jobs");
-                match (self.keys, delay) {
-                    (KeyOption::Key, _) => {
+                match (self.option, delay) {
+                    (JobOption::Key, _) => {
                         let rest = format_args!("{path}?key=order-{number}&delay={delay}s");
+                        requests.write_head(bytes, "POST", rest);
+                    }
+                    (JobOption::Priority, _) => {
+                        let priority = priority_of(number);
+                        let rest = format_args!("{path}?priority={priority}&delay={delay}s");
                         requests.write_head(bytes, "POST", rest);
                     }
                     (_, 0) => requests.write_head(bytes, "POST", path),
                     _ => requests.write_head(bytes, "POST", format_args!("{path}?delay={delay}s")),
                 }
-                if self.keys == KeyOption::IdempotencyKey {
+                if self.option == JobOption::IdempotencyKey {
                     // Writing to a vector cannot fail.
                     let _ = write!(bytes, "Idempotency-Key: request-{number}\r\n");
                 }
@@ -119,12 +137,13 @@ impl PublishRequest {
             if delay > 0 {
                 let _ = write!(body, ",\"delay\":\"{delay}s\"");
             }
-            let _ = match self.keys {
-                KeyOption::None => Ok(()),
-                KeyOption::Key => write!(body, ",\"key\":\"order-{number}\""),
-                KeyOption::IdempotencyKey => {
+            let _ = match self.option {
+                JobOption::None => Ok(()),
+                JobOption::Key => write!(body, ",\"key\":\"order-{number}\""),
+                JobOption::IdempotencyKey => {
                     write!(body, ",\"idempotency_key\":\"request-{number}\"")
                 }
+                JobOption::Priority => write!(body, ",\"priority\":{}", priority_of(number)),
             };
             body.push(b'}');
         }
@@ -165,22 +184,22 @@ mod tests {
 
     #[test]
     fn keys_are_in_native_requests_only() {
-        for (keys, inside) in [
-            (KeyOption::None, "jobs?delay=3s HTTP"),
-            (KeyOption::Key, "jobs?key=order-7&delay=3s HTTP"),
+        for (option, inside) in [
+            (JobOption::None, "jobs?delay=3s HTTP"),
+            (JobOption::Key, "jobs?key=order-7&delay=3s HTTP"),
             (
-                KeyOption::IdempotencyKey,
+                JobOption::IdempotencyKey,
                 "\r\nIdempotency-Key: request-7\r\n",
             ),
         ] {
-            let mut request = PublishRequest::with_keys(builder(Wire::Native), 40, keys);
+            let mut request = PublishRequest::with_option(builder(Wire::Native), 40, option);
             let (head, body) = head_and_body(request.one("q", label(7, 3)));
             assert!(
                 head.starts_with("POST /p/queues/q/jobs?") && head.contains(inside),
                 "{head}"
             );
             assert_eq!(JobLabel::parse(&body), Some(label(7, 3)));
-            let mut request = PublishRequest::with_keys(builder(Wire::Lmstfy), 40, keys);
+            let mut request = PublishRequest::with_option(builder(Wire::Lmstfy), 40, option);
             let (head, _) = head_and_body(request.one("q", label(7, 3)));
             assert!(
                 head.starts_with("PUT /p/q?delay=3&ttl=172800&tries=1 HTTP"),
@@ -191,7 +210,7 @@ mod tests {
 
     #[test]
     fn native_batches_have_a_delay_for_each_job() {
-        let mut request = PublishRequest::with_keys(builder(Wire::Native), 30, KeyOption::Key);
+        let mut request = PublishRequest::with_option(builder(Wire::Native), 30, JobOption::Key);
         let (_, body) = head_and_body(request.bulk("q", [label(1, 0), label(2, 9)].into_iter()));
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["jobs"][0]["delay"], json!(null));
