@@ -14,6 +14,7 @@
 mod bucket;
 mod history;
 mod lanes;
+mod lines;
 mod planted;
 mod system;
 mod verbs;
