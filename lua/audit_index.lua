@@ -59,13 +59,16 @@ function looks.unnamed()
   local name = call('HGET', key('q'), 'name')
   local owner = name and call('HGET', names, name)
   if owner then return queue_in_bucket(owner) ~= tonumber(item) and UNKNOWN or nil end
+  local has_turns = call('EXISTS', key('turns')) == 1
   if name then
     return function()
-      call('HSET', names, name, item)
+      call('HSET', names, name, (has_turns and '+' or '') .. item)
       count(names, count_field(name), 1)
+      ring_next(name)
     end
   end
   local parts = { key('q'), key('near'), key('ready'), key('dead'), key('turns') }
+  for priority = 1, PRIORITY_MAX do parts[#parts + 1] = key('ready') .. text(':%d', priority) end
   if call('EXISTS', unpack(parts)) == 0 then return end
   return function()
     call('DEL', unpack(parts))
@@ -114,13 +117,13 @@ function looks.line()
   if call('EXISTS', prefix .. 'ready:' .. item) == 0 then
     return has_turn and function() call('ZREM', prefix .. 'turns:' .. queue, line) end
   end
-  if has_turn and not name or has_turn and has_lines(call('HGET', names, name)) then return end
+  -- The check `unnamed` follows for a queue without a name or an entry.
+  local value = name and call('HGET', names, name)
+  if not value or has_turn and value ~= queue then return end
   return function()
     set_turn(queue, line, true)
-    if name then
-      call('HSET', names, name, '+' .. queue)
-      ring_next(name)
-    end
+    mark(name, queue)
+    ring_next(name)
   end
 end
 

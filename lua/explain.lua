@@ -11,8 +11,8 @@
 -- ARGV[8] at      index in the line of a ready job from which hints are read to count the jobs before it
 -- ARGV[9] most    most hints that are read
 -- Returns ok → now_ms, number and record of the job; the length of its body, -1 = its payload is in the record; for a ready
---   job 1 if its hint was read else 0, the number of live jobs whose hints were read before it, and the number of hints of
---   jobs with a higher priority, for others 1, 0 and 0; jobs of the queue in this bucket that are ready; that are leased; 1 if
+--   job 1 if its hint was read else 0, the number of live jobs whose hints were read before it, and the number of jobs
+--   with a higher priority, for others 1, 0 and 0; jobs of the queue in this bucket that are ready; that are leased; 1 if
 --   consumers wait for the queue else 0; the token of the pump that leads the bucket, '' = none
 -- Returns none → there is no such job
 -- Changes: nothing
@@ -40,18 +40,25 @@ local function jobs_before()
   return 0, before
 end
 
-local function hints_of_higher_priority()
-  local hints = 0
-  if job[STATE] ~= READY then return hints end
+-- Live jobs of each line are counted among its first hints; all hints behind them count.
+local function jobs_of_higher_priority()
+  local jobs_ahead = 0
+  if job[STATE] ~= READY then return jobs_ahead end
   local own = text('(%.0f', first_turn(line_of(job[FLAGS])))
   for _, line in ipairs(call('ZRANGE', prefix .. 'turns:' .. queue, '-inf', own, 'BYSCORE', 'LIMIT', 0, most)) do
-    hints = hints + call('LLEN', list .. line)
+    local numbers = call('LRANGE', list .. line, 0, most - 1)
+    read_ahead(numbers)
+    for _, number in ipairs(numbers) do
+      local other = hinted(number, READY, queue, line)
+      if other and not expired(other) then jobs_ahead = jobs_ahead + 1 end
+    end
+    jobs_ahead = jobs_ahead + max(0, call('LLEN', list .. line) - most)
   end
-  return hints
+  return jobs_ahead
 end
 
 local is_found, before = jobs_before()
 local counts = call('HMGET', prefix .. 'q:' .. queue, STATES[READY], STATES[LEASED])
 local body_bytes = has(job, BODY_OUTSIDE) and call('STRLEN', prefix .. 'body:' .. job[NUMBER]) or -1
 return { 'ok', now_ms, tonumber(job[NUMBER]), whole(job, carry), body_bytes, is_found, before,
-  hints_of_higher_priority(), tonumber(counts[1]) or 0, tonumber(counts[2]) or 0, is_waited_for(name) and 1 or 0, call('GET', prefix .. 'lock') or '' }
+  jobs_of_higher_priority(), tonumber(counts[1]) or 0, tonumber(counts[2]) or 0, is_waited_for(name) and 1 or 0, call('GET', prefix .. 'lock') or '' }

@@ -16,5 +16,11 @@ local name, epoch = ARGV[3], tonumber(ARGV[4])
 local queue, closed_epoch = queue_in_bucket(call('HGET', KEYS[1], name))
 if not closed_epoch then return { 'ok', 0 } end
 if closed_epoch >= epoch then return { 'ok', closed_epoch } end
-if queue == 0 then call('HDEL', KEYS[1], name) else call('HSET', KEYS[1], name, queue) end
+if queue == 0 then
+  call('HDEL', KEYS[1], name)
+else
+  -- A queue with other lines than the first has its mark again.
+  local mark = call('EXISTS', prefix .. 'turns:' .. text('%d', queue)) == 1 and '+' or ''
+  call('HSET', KEYS[1], name, mark .. text('%d', queue))
+end
 return { 'ok', 0 }

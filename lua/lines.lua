@@ -1,4 +1,4 @@
--- lines: for scripts that take or show ready jobs. The ready jobs of a queue with one priority and group are a line. The
+-- lines: for scripts that take or show ready jobs. The ready jobs of a queue with one priority are a line. The
 -- first line has the jobs of priority 0, and is the list ready:<q>. Most queues have no other. Any other line is the list
 -- ready:<q><line>, and while it has hints it is in turns:<q>, with its turn as its score: a line with a higher priority has
 -- a lower one. The first line is there from the next reserve on. A queue that has had another line has + before its number
@@ -39,6 +39,12 @@ local function has_lines(value) return value and string.byte(value) == 43 end
 -- The line of a queue whose turn is next; nil = none has a turn, and only the first line may have hints.
 local function next_line(queue) return call('ZRANGE', prefix .. 'turns:' .. text('%d', queue), 0, 0)[1] end
 
+-- Marks that a queue has other lines than the first. A name without an entry, or with the entry of another queue or of a
+-- closed lane, is left as it is.
+local function mark(name, queue)
+  if call('HGET', prefix .. 'queues', name) == queue then call('HSET', prefix .. 'queues', name, '+' .. queue) end
+end
+
 -- Adds the jobs of a call to other lines than the first. Returns whether one of these lines had no hints.
 local function push_lines(queue, of_queue, changes)
   local number, was_empty = text('%d', queue), false
@@ -50,20 +56,20 @@ local function push_lines(queue, of_queue, changes)
     end
   end
   local name = was_empty and call('HGET', of_queue, 'name')
-  if name and not has_lines(call('HGET', prefix .. 'queues', name)) then
-    call('HSET', prefix .. 'queues', name, '+' .. number)
-  end
+  if name then mark(name, number) end
   return was_empty
 end
 
 -- Drops up to `most` stale hints at the head of a list; of ready jobs it is the list of this line. Each is compared with
--- its record: a count may be wrong.
+-- its record: a count may be wrong. Returns how many were dropped.
 local function drop_stale(state, queue, most, line)
   local list = prefix .. STATES[state] .. ':' .. text('%d', queue) .. (line or '')
   local numbers = call('LRANGE', list, 0, most - 1)
+  read_ahead(numbers)
   local stale = 0
   while stale < #numbers and not hinted(numbers[stale + 1], state, queue, line) do stale = stale + 1 end
   if stale > 0 then call('LPOP', list, stale) end
+  return stale
 end
 
 -- Most lines of a queue whose stale hints are dropped by one call.
@@ -97,25 +103,26 @@ local function take(queue, line, most, live)
   return #numbers
 end
 
--- The priorities below this level that have jobs, as levels.
-local function levels_below(turns, level)
-  local levels = {}
-  while true do
-    local score = call('ZRANGE', turns, text('%.0f', (level + 1) * TURNS), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
-    if not score then return levels end
-    level = level_of(score)
-    levels[#levels + 1] = level
-  end
+-- The level of the first line behind this level; nil if there is none.
+local function level_behind(turns, level)
+  local from = text('%.0f', (level + 1) * TURNS)
+  local score = call('ZRANGE', turns, from, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
+  return score and level_of(score)
 end
 
--- Takes up to `most` hints of a level, one of each line in turn. Returns how many.
+-- Most stale hints that are dropped together.
+local STALE_TAKEN = 100
+
+-- Takes up to `most` hints of a level, one of each line in turn, and stale hints behind them. Returns how many.
 local function take_of_level(queue, turns, level, most, live)
   local first, number = level * TURNS, text('%d', queue)
   local lines = call('ZRANGE', turns, text('%.0f', first), text('(%.0f', first + TURNS), 'BYSCORE', 'LIMIT', 0, most)
   local taken = 0
   for i = 1, #lines do
-    local hints = take(queue, lines[i], #lines == 1 and most or 1, live)
-    taken = taken + max(1, hints)
+    local found = #live
+    taken = taken + max(1, take(queue, lines[i], #lines == 1 and most or 1, live))
+    -- One after the other, many stale hints would take many commands.
+    if #live == found then taken = taken + drop_stale(READY, queue, STALE_TAKEN, lines[i]) end
     if not end_turn(number, lines[i]) and #lines > 1 then set_turn(number, lines[i]) end
   end
   return taken
@@ -126,24 +133,27 @@ end
 local function take_by_turns(queue, wanted, limit, live)
   local number = text('%d', queue)
   local turns, of_queue = prefix .. 'turns:' .. number, prefix .. 'q:' .. number
-  local before = tonumber(call('HGET', of_queue, 'taken')) or 0
+  local taken = floor(tonumber(call('HGET', of_queue, 'taken')) or 0)
+  -- The place in the round of the next job, and the level from which the last job of a round was taken.
+  local place, lower = taken % ROUND, floor(taken / ROUND)
   if call('EXISTS', prefix .. 'ready:' .. number) == 1 then set_turn(number, '', true) end
   local has_more = true
   while #live < wanted and limit > 0 do
     local first, last = call('ZRANGE', turns, 0, 0, 'WITHSCORES')[2], call('ZRANGE', turns, -1, -1, 'WITHSCORES')[2]
     has_more = first ~= nil
     if not has_more then break end
-    local level, place, most = level_of(first), before + #live, min(wanted - #live, limit)
+    local level, before, most = level_of(first), #live, min(wanted - #live, limit)
     if level_of(last) > level then
-      if place % ROUND == ROUND - 1 then
-        local below = levels_below(turns, level)
-        level, most = below[1 + floor(place / ROUND) % #below], 1
+      if place == ROUND - 1 then
+        lower = level_behind(turns, max(level, lower)) or level_behind(turns, level)
+        level, most = lower, 1
       else
-        most = min(most, ROUND - 1 - place % ROUND)
+        most = min(most, ROUND - 1 - place)
       end
     end
     limit = limit - take_of_level(queue, turns, level, most, live)
+    place = (place + #live - before) % ROUND
   end
-  if #live > 0 then call('HSET', of_queue, 'taken', text('%d', (before + #live) % (ROUND * 840))) end
+  if #live > 0 then call('HSET', of_queue, 'taken', text('%d', place + lower * ROUND)) end
   return has_more and #live < wanted
 end

@@ -16,8 +16,8 @@
 -- ARGV[11] failures 1 = with the last entry of the log of each job
 -- Returns ok → where to continue, '' = the part is complete; now_ms; then for each job its number, its record, with the
 --   beginning of a body that is outside (without payloads the header and the extension), the last entry of its log ('' = none
---   or not requested), and the index of its hint in the list (with ready and dead; else -1). A job that keeps its state and due
---   time is returned by a walk through the parts far, near, ready, dead, perhaps twice
+--   or not requested), and the index of its hint in the list (with ready and dead; else -1). A job that keeps its state, due
+--   time and priority is returned by a walk through the parts far, near, ready, dead, perhaps twice
 -- Changes: nothing
 -- Errors: the errors of every script (prelude.lua)
 -- Since layout 2

@@ -4,7 +4,7 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- ARGV[4] which  ready = the next job to be delivered; dead = the oldest dead job; job = the job with this number or key
+-- ARGV[4] which  ready = the oldest of the highest priority; dead = the oldest dead job; job = the job with this number or key
 -- ARGV[5] number of the job, '' = it is named by its key; with ready and dead: most hints that one call drops from the list
 -- ARGV[6] nonce  of the job, the hash of its key; with ready and dead: ''
 -- ARGV[7] created of the job, in ms; with ready and dead: ''

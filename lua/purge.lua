@@ -18,8 +18,6 @@ local name, state, limit, dead_ms = ARGV[3], ARGV[4] == 'ready' and READY or DEA
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0 } end
-local line = state == READY and next_line(queue) or ''
-local list = prefix .. STATES[state] .. ':' .. queue .. line
 if #ARGV > 6 then
   local purged = 0
   for i = 7, #ARGV, 3 do
@@ -32,6 +30,8 @@ if #ARGV > 6 then
   settle()
   return { 'ok', purged, 0 }
 end
+local line = state == READY and next_line(queue) or ''
+local list = prefix .. STATES[state] .. ':' .. queue .. line
 local numbers = call('LRANGE', list, 0, limit - 1)
 read_ahead(numbers)
 local purged, taken, kept, passed = 0, 0, {}, 0

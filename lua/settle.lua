@@ -12,10 +12,11 @@ local CHECKED = 64
 
 -- Jobs that come later ring the next process if the oldest job of their line has been ready for too long, unless it is held
 -- back.
-local function ring_if_lost(queue, list, of_queue)
+local function ring_if_lost(queue, of_queue, changes)
   local name, at_limit, leased = unpack(call('HMGET', of_queue, 'name', 'at_limit', STATES[LEASED]))
   if not name or is_at_limit(at_limit, leased) or was_rung(at_limit) or not is_waited_for(name) then return end
-  local oldest = hinted(call('LINDEX', list, 0), READY, queue)
+  local line = changes.ready and '' or next(changes.lines)
+  local oldest = hinted(call('LINDEX', prefix .. 'ready:' .. text('%d', queue) .. line, 0), READY, queue, line)
   if not oldest or now_ms - oldest[DUE_MS] >= LOST_MS then ring_next(name) end
 end
 
@@ -148,15 +149,15 @@ local function settle()
     if ready then
       local list = prefix .. 'ready:' .. queue
       was_empty = send(changes.at_head and 'LPUSH' or 'RPUSH', list, ready) == #ready or was_empty
-      if not was_empty and not at_limit and ready_before > 0
-        and (ready_before < CHECKED or ready_before % CHECKED + #ready >= CHECKED) then
-        rarely().ring_if_lost(number, list, of_queue)
-      end
     end
-    -- Consumers may wait if no job was ready before. Both are checked: the list may hold stale hints, the count may be wrong.
-    if (ready or changes.lines) and (was_empty or ready_before <= 0) then
-      ring(of_queue)
-      at_limit = false
+    if ready or changes.lines then
+      -- Consumers may wait if no job was ready before. Both are checked: the list may hold stale hints, the count may be wrong.
+      if was_empty or ready_before <= 0 then
+        ring(of_queue)
+        at_limit = false
+      elseif not at_limit and (ready_before < CHECKED or ready_before % CHECKED + max(1, changes[READY]) >= CHECKED) then
+        rarely().ring_if_lost(number, of_queue, changes)
+      end
     end
     if at_limit then rarely().ring_at_limit(queue, of_queue, at_limit) end
     if changes.unlisted then rarely().bound_stale_listed(queue, of_queue, changes.unlisted_lines) end

@@ -187,21 +187,28 @@ impl<'a> NativeRun<'a> {
             .map(|line| line.iter().copied().collect())
             .collect();
         let mut order: Vec<JobId> = Vec::new();
+        // Stored is the last level, which is 0 for the highest priority.
+        let (mut place, mut last_lower) = (rows.taken % 8, 4 - rows.taken as usize / 8);
         loop {
             let with_hints = (0..lines.len()).rev().filter(|at| !lines[*at].is_empty());
             let with_hints: Vec<usize> = with_hints.collect();
             let Some((highest, lower)) = with_hints.split_first() else {
                 return order;
             };
-            let place = rows.taken as usize + order.len();
-            let line = match place % 8 == 7 && !lower.is_empty() {
-                true => lower[place / 8 % lower.len()],
+            let line = match place == 7 && !lower.is_empty() {
+                true => {
+                    let next = lower.iter().find(|line| **line < last_lower);
+                    last_lower = *next.unwrap_or(&lower[0]);
+                    last_lower
+                }
                 false => *highest,
             };
             let hint = lines[line].pop_front().expect("a line with hints");
             let found = self.hinted(queue, JobState::Ready, hint);
             let found = found.filter(|(_, job)| usize::from(job.version.priority) == line);
-            order.extend(found.map(|(id, _)| id).filter(|id| !order.contains(id)));
+            let found = found.filter(|(id, _)| !order.contains(id));
+            place = (place + u64::from(found.is_some())) % 8;
+            order.extend(found.map(|(id, _)| id));
         }
     }
 

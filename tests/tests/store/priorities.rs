@@ -329,3 +329,133 @@ async fn an_audit_gives_a_line_its_turn_and_its_queue_the_mark() {
         consistency::check(&f.redis.url()).await;
     }
 }
+
+#[tokio::test]
+async fn another_process_is_rung_if_a_doorbell_for_an_urgent_job_was_lost() {
+    let f = fixture().await;
+    let mut killed = WaitingProcess::registered(&f, START, &f.queue).await;
+    let mut other = WaitingProcess::registered(&f, START, &f.queue).await;
+    f.publish_urgent("1", 4).await;
+    killed.rang_for(&f.queue).await;
+    f.publish(START + 50, urgent("2", 4)).await;
+    assert!(other.is_quiet().await, "the first may still come");
+    f.publish(START + 200, urgent("3", 4)).await;
+    other.rang_for(&f.queue).await;
+}
+
+#[tokio::test]
+async fn jobs_whose_priority_was_raised_hold_up_no_call() {
+    const JOBS: u16 = 2000;
+    let f = fixture().await;
+    let store = f.store.at(START);
+    let raise = JobChange {
+        priority: Some(Priority::MAX),
+        ..JobChange::default()
+    };
+    for _ in 0..JOBS {
+        let id = f.publish_urgent("x", 0).await;
+        let _ = store.change(&f.queue, id, raise).await.unwrap();
+    }
+    f.publish_urgent("low", 0).await;
+    let commands = |f: &StoreFixture| -> u64 {
+        let info: String = redis::cmd("INFO")
+            .arg("commandstats")
+            .query(&mut f.connection())
+            .unwrap();
+        let calls = info
+            .lines()
+            .filter_map(|line| line.split_once("calls=")?.1.split_once(','));
+        calls
+            .filter_map(|(calls, _)| calls.parse::<u64>().ok())
+            .sum()
+    };
+    let before = commands(&f);
+    let mut got = Vec::new();
+    for _ in 0..8 {
+        got.extend(f.reserve(START, 1, 1000).await);
+    }
+    assert_eq!(got.last().map(String::as_str), Some("low"));
+    let used = commands(&f) - before;
+    assert!(used < 1000, "{used} commands for 8 jobs");
+    consistency::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn an_audit_restores_the_entry_of_a_queue_with_lines_and_takes_no_other() {
+    let f = fixture().await;
+    f.publish_urgent("old", 3).await;
+    let lose = |f: &StoreFixture, key: String, field: Option<&str>| {
+        let mut lose = redis::cmd(if field.is_some() { "HDEL" } else { "DEL" });
+        lose.arg(key);
+        if let Some(field) = field {
+            lose.arg(field);
+        }
+        lose.exec(&mut f.connection()).unwrap();
+    };
+    // The entry alone: it comes back with its mark and its count.
+    lose(&f, key("queues"), Some("shop/orders"));
+    audit(&f, true).await;
+    assert_eq!(f.number_of_queue(), "+1");
+    assert_eq!(audit(&f, false).await.1, []);
+    consistency::check(&f.redis.url()).await;
+    // A new queue has its name meanwhile.
+    lose(&f, key("queues"), Some("shop/orders"));
+    f.publish_urgent("new", 0).await;
+    assert_eq!(f.number_of_queue(), "2");
+    lose(&f, key("turns:1"), None);
+    audit(&f, true).await;
+    assert_eq!(f.number_of_queue(), "2");
+    f.expect(START, &["new"]).await;
+}
+
+#[tokio::test]
+async fn an_audit_leaves_nothing_of_a_queue_without_a_name() {
+    let f = fixture().await;
+    f.publish_urgent("x", 3).await;
+    let mut connection = f.connection();
+    redis::cmd("DEL")
+        .arg(key("q:1"))
+        .exec(&mut connection)
+        .unwrap();
+    let mut entry = redis::cmd("HDEL");
+    entry
+        .arg(key("queues"))
+        .arg("shop/orders")
+        .exec(&mut connection)
+        .unwrap();
+    audit(&f, true).await;
+    assert_eq!(audit(&f, false).await.1, []);
+    assert!(!f.exists("ready:1:3") && !f.exists("turns:1"));
+}
+
+#[tokio::test]
+async fn a_damaged_number_of_taken_jobs_fails_no_reserve() {
+    let f = fixture().await;
+    for taken in ["0.5", "x", "-3", "1e300"] {
+        f.publish_urgent("high", 4).await;
+        f.publish_urgent("low", 0).await;
+        let mut damage = redis::cmd("HSET");
+        damage.arg(key("q:1")).arg("taken").arg(taken);
+        damage.exec(&mut f.connection()).unwrap();
+        assert_eq!(f.reserve(START, 10, 1000).await.len(), 2, "{taken}");
+    }
+    consistency::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn a_lane_that_opens_again_has_the_mark_if_it_has_lines() {
+    let f = fixture().await;
+    let id = f.publish_urgent("stale", 3).await;
+    let store = f.store.at(START);
+    let cancelled = store.cancel(&f.queue, id, IfRunning::Refuse).await;
+    let _ = cancelled.unwrap();
+    let mut closed = redis::cmd("HSET");
+    closed
+        .arg(key("queues"))
+        .arg("shop/orders")
+        .arg("closed 1 1");
+    closed.exec(&mut f.connection()).unwrap();
+    assert_eq!(store.open_lane(f.queue.lane(0), 2).await.unwrap(), None);
+    f.publish_urgent("x", 3).await;
+    f.expect(START, &["x"]).await;
+}

@@ -35,7 +35,8 @@ pub struct JobSurroundings {
     pub now_ms: u64,
     /// The number of ready jobs of its priority before a ready one.
     pub before: JobsBefore,
-    /// The number of jobs of a higher priority before a ready one; stale hints count.
+    /// The number of jobs of a higher priority before a ready one. Of each priority the first 200 hints are checked; others
+    /// count, also stale ones.
     pub higher_priority: u64,
     /// Whether consumers wait for the queue. While there are ready jobs they need not: they are busy or get them.
     pub is_waited_for: bool,
