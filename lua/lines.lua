@@ -134,26 +134,27 @@ local function take_by_turns(queue, wanted, limit, live)
   local number = text('%d', queue)
   local turns, of_queue = prefix .. 'turns:' .. number, prefix .. 'q:' .. number
   local taken = floor(tonumber(call('HGET', of_queue, 'taken')) or 0)
-  -- The place in the round of the next job, and the level from which the last job of a round was taken.
-  local place, lower = taken % ROUND, floor(taken / ROUND)
+  -- The place in the round of the next job; the level from which the last job of a round was taken; the level of the job before.
+  local place, lower, before = taken % ROUND, floor(taken / ROUND) % ROUND, floor(taken / ROUND / ROUND) % ROUND
   if call('EXISTS', prefix .. 'ready:' .. number) == 1 then set_turn(number, '', true) end
   local has_more = true
   while #live < wanted and limit > 0 do
     local first, last = call('ZRANGE', turns, 0, 0, 'WITHSCORES')[2], call('ZRANGE', turns, -1, -1, 'WITHSCORES')[2]
     has_more = first ~= nil
     if not has_more then break end
-    local level, before, most = level_of(first), #live, min(wanted - #live, limit)
-    if level_of(last) > level then
+    local level, most, found = level_of(first), min(wanted - #live, limit), #live
+    if level_of(last) > level or level > before then
       if place == ROUND - 1 then
-        lower = level_behind(turns, max(level, lower)) or level_behind(turns, level)
-        level, most = lower, 1
+        -- One behind the level of the job before: the first level may have had no place in this round.
+        local behind = level_behind(turns, max(before, lower)) or level_behind(turns, before)
+        level, lower, most = behind or level, behind or lower, 1
       else
         most = min(most, ROUND - 1 - place)
       end
     end
     limit = limit - take_of_level(queue, turns, level, most, live)
-    place = (place + #live - before) % ROUND
+    if #live > found then place, before = (place + #live - found) % ROUND, level end
   end
-  if #live > 0 then call('HSET', of_queue, 'taken', text('%d', place + lower * ROUND)) end
+  if #live > 0 then call('HSET', of_queue, 'taken', text('%d', place + ROUND * (lower + ROUND * before))) end
   return has_more and #live < wanted
 end

@@ -15,7 +15,7 @@ const ROUND: usize = 2;
 const PASSED_MAX: usize = ROUND * PRIORITIES;
 const JOBS_MAX: usize = 3;
 /// States with more hints are not visited: each job that is given back adds one.
-const HINTS_MAX: usize = 5;
+const HINTS_MAX: usize = 4;
 
 const FOUND: &str = "a reserve finds each ready job";
 const FIRST: &str = "the highest priority is first, except for the last job of a round";
@@ -36,6 +36,8 @@ enum PlantedLineDefect {
     NoRound,
     /// The places for lower priorities are all for the highest of them.
     LowerTakeNoTurns,
+    /// The highest priority that has jobs has no such place, even if the round has served a higher one.
+    HighestIsNoLower,
     /// A hint counts in any line.
     HintOfAnyLine,
     /// A new priority does not move the job to another line.
@@ -70,6 +72,8 @@ struct LineModelState {
     taken: usize,
     /// The lower priority that had the last place of a round.
     last_lower: usize,
+    /// The priority of the job that was taken before.
+    before: usize,
     /// A job was delivered before one of a higher priority.
     is_out_of_order: bool,
 }
@@ -130,10 +134,16 @@ impl Lines {
     /// The line of the next hint.
     fn next_line(&self, world: &mut LineModelState) -> Option<usize> {
         let seen = world.lines_with_hints();
-        let (highest, lower) = seen.split_first()?;
+        let highest = *seen.first()?;
+        // The highest line may have had no place in this round.
+        let before = match self.has(PlantedLineDefect::HighestIsNoLower) {
+            true => highest,
+            false => world.before,
+        };
+        let lower: Vec<usize> = seen.into_iter().filter(|line| *line < before).collect();
         let is_last = world.taken == ROUND - 1 && !self.has(PlantedLineDefect::NoRound);
         if !is_last || lower.is_empty() {
-            return Some(*highest);
+            return Some(highest);
         }
         let next = lower.iter().find(|line| **line < world.last_lower);
         let next = next.filter(|_| !self.has(PlantedLineDefect::LowerTakeNoTurns));
@@ -173,6 +183,7 @@ impl Lines {
         let may_be_lower = world.taken == ROUND - 1;
         world.is_out_of_order |= !may_be_lower && highest != Some(world.jobs[job].priority);
         world.jobs[job].state = ModelJobState::Leased;
+        world.jobs[job].passed = 0;
         let priority = world.jobs[job].priority;
         for (number, other) in world.jobs.iter_mut().enumerate() {
             let is_first = world.lines[other.priority].first() == Some(&number);
@@ -182,7 +193,7 @@ impl Lines {
                 other.passed = (other.passed + 1).min(PASSED_MAX + 1);
             }
         }
-        world.taken = (world.taken + 1) % ROUND;
+        (world.taken, world.before) = ((world.taken + 1) % ROUND, priority);
     }
 
     fn change(&self, world: &mut LineModelState, job: usize, priority: usize) {
@@ -210,7 +221,7 @@ impl Lines {
         };
         if world.lines[..first].iter().all(Vec::is_empty) {
             world.is_marked = false;
-            (world.taken, world.last_lower) = (0, 0);
+            (world.taken, world.last_lower, world.before) = (0, 0, 0);
         }
     }
 }
@@ -266,7 +277,13 @@ impl Model for Lines {
             LineModelAction::GiveBack { job, at_head } => {
                 self.make_ready(&mut world, job, at_head);
             }
-            LineModelAction::End { job } => world.jobs[job].state = ModelJobState::Gone,
+            LineModelAction::End { job } => {
+                world.jobs[job] = LinedJob {
+                    state: ModelJobState::Gone,
+                    priority: 0,
+                    passed: 0,
+                };
+            }
             LineModelAction::Change { job, priority } => self.change(&mut world, job, priority),
             LineModelAction::Forget => self.forget(&mut world),
         }
@@ -336,6 +353,7 @@ fn planted_defects_are_found() {
         (PlantedLineDefect::ChangeKeepsLine, FOUND),
         (PlantedLineDefect::NoRound, SERVED),
         (PlantedLineDefect::LowerTakeNoTurns, SERVED),
+        (PlantedLineDefect::HighestIsNoLower, SERVED),
         (PlantedLineDefect::HintOfAnyLine, FIRST),
     ] {
         let lines = Lines {

@@ -187,28 +187,37 @@ impl<'a> NativeRun<'a> {
             .map(|line| line.iter().copied().collect())
             .collect();
         let mut order: Vec<JobId> = Vec::new();
-        // Stored is the last level, which is 0 for the highest priority.
-        let (mut place, mut last_lower) = (rows.taken % 8, 4 - rows.taken as usize / 8);
+        // Levels are stored, which are 0 for the highest priority.
+        let level = |number: u64| 4 - number as usize % 8;
+        let mut place = rows.taken % 8;
+        let (mut last_lower, mut before) = (level(rows.taken / 8), level(rows.taken / 64));
         loop {
             let with_hints = (0..lines.len()).rev().filter(|at| !lines[*at].is_empty());
             let with_hints: Vec<usize> = with_hints.collect();
-            let Some((highest, lower)) = with_hints.split_first() else {
+            let Some(highest) = with_hints.first() else {
                 return order;
             };
-            let line = match place == 7 && !lower.is_empty() {
-                true => {
+            let lower: Vec<usize> = with_hints
+                .iter()
+                .copied()
+                .filter(|line| *line < before)
+                .collect();
+            let line = match lower.first() {
+                Some(first_lower) if place == 7 => {
                     let next = lower.iter().find(|line| **line < last_lower);
-                    last_lower = *next.unwrap_or(&lower[0]);
+                    last_lower = *next.unwrap_or(first_lower);
                     last_lower
                 }
-                false => *highest,
+                _ => *highest,
             };
             let hint = lines[line].pop_front().expect("a line with hints");
             let found = self.hinted(queue, JobState::Ready, hint);
             let found = found.filter(|(_, job)| usize::from(job.version.priority) == line);
             let found = found.filter(|(id, _)| !order.contains(id));
-            place = (place + u64::from(found.is_some())) % 8;
-            order.extend(found.map(|(id, _)| id));
+            if let Some((id, _)) = found {
+                (place, before) = ((place + 1) % 8, line);
+                order.push(id);
+            }
         }
     }
 
