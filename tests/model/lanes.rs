@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Checker, Model, Property};
 
-const THREADS: usize = 2;
+use super::{THREADS, finds_violation};
+
 /// Lane 0 is never closed.
 const LANES: usize = 3;
 const SETTLERS: usize = 2;
@@ -337,13 +338,6 @@ fn planted_defects_are_found() {
             jobs: 1,
             planted: Some(planted),
         };
-        let checker = protocol
-            .checker()
-            .threads(THREADS)
-            .finish_when(HasDiscoveries::AnyOf(BTreeSet::from([promise])))
-            .spawn_bfs()
-            .join();
-        let way = checker.assert_any_discovery(promise).into_actions();
-        println!("{planted:?} breaks {promise:?}: {way:?}");
+        finds_violation(planted, protocol, promise);
     }
 }

@@ -3,11 +3,10 @@
 //!
 //! Each script is modelled as one step. `tests/tests/store/priorities.rs` checks that the scripts do the same.
 
-use std::collections::BTreeSet;
+use stateright::{Checker, Model, Property};
 
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use super::{THREADS, finds_violation};
 
-const THREADS: usize = 2;
 const PRIORITIES: usize = 3;
 /// Of this many jobs that are taken, the last one has a lower priority. It is smaller than in the scripts.
 const ROUND: usize = 2;
@@ -359,13 +358,6 @@ fn planted_defects_are_found() {
         let lines = Lines {
             planted: Some(planted),
         };
-        let checker = lines
-            .checker()
-            .threads(THREADS)
-            .finish_when(HasDiscoveries::AnyOf(BTreeSet::from([promise])))
-            .spawn_bfs()
-            .join();
-        let way = checker.assert_any_discovery(promise).into_actions();
-        println!("{planted:?} breaks {promise:?}: {} steps", way.len());
+        finds_violation(planted, lines, promise);
     }
 }

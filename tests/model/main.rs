@@ -20,6 +20,8 @@ mod system;
 mod verbs;
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::hash::Hash;
 
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -142,15 +144,16 @@ fn jobs_with_damaged_counts_keep_all_promises() {
     upholds_all_guarantees("damaged counts", damaged_counts());
 }
 
-/// Asserts that the checker finds a path on which the planted defect violates the property.
+/// Asserts that the checker finds a path on which this defect of a model violates the property.
 #[track_caller]
-fn finds(planted: PlantedDefect, system: System, promise: &'static str) {
-    let system = System {
-        planted: Some(planted),
-        ..system
-    };
+fn finds_violation<M>(planted: impl Debug, model: M, promise: &'static str)
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
+    M::Action: Clone + Debug + PartialEq + Send + Sync,
+{
     let found = HasDiscoveries::AnyOf(BTreeSet::from([promise]));
-    let checker = system
+    let checker = model
         .checker()
         .threads(THREADS)
         .finish_when(found)
@@ -158,6 +161,16 @@ fn finds(planted: PlantedDefect, system: System, promise: &'static str) {
         .join();
     let way = checker.assert_any_discovery(promise).into_actions();
     println!("{planted:?} breaks {promise:?}: {way:?}");
+}
+
+/// Asserts that the checker finds a path on which the planted defect violates the property.
+#[track_caller]
+fn finds(planted: PlantedDefect, system: System, promise: &'static str) {
+    let system = System {
+        planted: Some(planted),
+        ..system
+    };
+    finds_violation(planted, system, promise);
 }
 
 #[test]

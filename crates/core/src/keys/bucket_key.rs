@@ -35,7 +35,7 @@ pub enum BucketKey {
     Far(FarSlot),
     /// Far slots by the time at which `load_slot` loads them.
     Slots,
-    /// Hints of the ready jobs of this queue in its first line: those of priority 0.
+    /// Hints of the ready jobs of this queue with priority 0.
     Ready(u32),
     /// Hints of the ready jobs of another line.
     Line(ReadyLine),
