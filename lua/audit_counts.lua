@@ -10,9 +10,11 @@
 -- ARGV[7] leased    the same
 -- ARGV[8] dead      the same
 -- ARGV[9] done      the same
+-- ARGV[10…] group and difference to the number of its leased jobs, of each group whose number is wrong
 -- Returns repaired → the counts are corrected
 -- Returns sound → nothing changed: the queue was forgotten, or its counts were corrected by another audit
--- Changes: counts and corrected of the queue; drops stale hints of a state whose count falls to 0
+-- Changes: counts and corrected of the queue; drops stale hints of a state whose count falls to 0; gives lines of groups
+--   with fewer leased jobs their turns back
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 -- Invariant: scripts change counts and records together, so the difference between them is constant in time.
@@ -24,6 +26,10 @@ if call('HEXISTS', KEYS[1], 'name') == 0 or (call('HGET', KEYS[1], 'corrected') 
   return { 'sound' }
 end
 local changes = changes_of(number)
+for i = 10, #ARGV, 2 do
+  changes.groups = changes.groups or {}
+  changes.groups[ARGV[i]] = tonumber(ARGV[i + 1])
+end
 for state = DELAYED, DONE do changes[state] = tonumber(ARGV[first_state + state - 1]) end
 settle()
 call('HINCRBY', KEYS[1], 'corrected', 1)

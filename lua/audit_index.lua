@@ -14,7 +14,7 @@
 -- Changes: the index, key or time to live that it repairs; sends alarms
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, lines, settle
+--- include records, lines, groups, settle
 
 local names, repair, what, item, detail = KEYS[1], ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6]
 local function key(kind) return prefix .. kind .. ':' .. item end
@@ -67,10 +67,11 @@ function looks.unnamed()
       ring_next(name)
     end
   end
-  local parts = { key('q'), key('near'), key('ready'), key('dead'), key('turns') }
-  for priority = 1, PRIORITY_MAX do parts[#parts + 1] = key('ready') .. text(':%d', priority) end
+  local parts = { key('q'), key('near'), key('ready'), key('dead'), key('turns'), key('running') }
   if call('EXISTS', unpack(parts)) == 0 then return end
   return function()
+    -- Lines without a turn are left; the check `line` follows for them.
+    for _, line in ipairs(call('ZRANGE', key('turns'), 0, -1)) do call('DEL', key('ready') .. line) end
     call('DEL', unpack(parts))
     call('ZREM', prefix .. 'due', item)
   end
@@ -109,8 +110,8 @@ function looks.key()
   return function() call('HDEL', key_index(item), item) end
 end
 
--- A line without a turn, or of a queue without the mark that it has lines: its jobs would not be taken. Or a turn of a line
--- without hints.
+-- A line without a turn, or held although its group is not full, or of a queue without the mark that it has lines: its jobs
+-- would not be taken. Or a turn of a line without hints.
 function looks.line()
   local queue, line = string.match(item, '^(%d+)(:.*)$')
   local has_turn, name = call('ZSCORE', prefix .. 'turns:' .. queue, line), call('HGET', prefix .. 'q:' .. queue, 'name')
@@ -119,9 +120,13 @@ function looks.line()
   end
   -- The check `unnamed` follows for a queue without a name or an entry.
   local value = name and call('HGET', names, name)
-  if not value or has_turn and value ~= queue then return end
+  local held_for = has_turn and tonumber(has_turn) >= HELD and call('HGET', prefix .. 'q:' .. queue, 'held_for')
+  local group = string.match(line, '^:%d:(.+)$')
+  local is_held = held_for and group and leased_in(call('HGET', prefix .. 'running:' .. queue, group)) >= tonumber(held_for)
+  local has_right_turn = has_turn and (tonumber(has_turn) < HELD or is_held)
+  if not value or has_right_turn and value ~= queue then return end
   return function()
-    set_turn(queue, line, true)
+    set_turns(queue, first_turn(line), { line }, has_right_turn)
     mark(name, queue)
     ring_next(name)
   end

@@ -63,7 +63,7 @@ local mending = {
   timer = function() hint_for(job) end,
   list = function()
     local changes = changes_of(job[QUEUE])
-    if job[STATE] == READY then add_ready(changes, number, job[FLAGS]) else add(changes, 'dead', number) end
+    if job[STATE] == READY then add_ready(changes, number, line_of(job[FLAGS], job[RECORD])) else add(changes, 'dead', number) end
   end,
   expiry = function() expire_later(number, job[EXPIRES_MS]) end,
   body = set_aside,

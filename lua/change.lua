@@ -33,8 +33,8 @@ local limit_ms = start_within
 if not limit_ms then
   limit_ms = job[EXPIRES_MS] > 0 and has(job, COUNTS_FAILURES) and job[EXPIRES_MS] - job[DUE_MS] or 0
 end
-local state, due_ms, flags = job[STATE], job[DUE_MS], job[FLAGS]
-if priority then job[FLAGS] = bit.band(flags, bit.bnot(PRIORITY_BITS)) + priority * PRIORITY end
+local state, due_ms, line = job[STATE], job[DUE_MS], line_of(job[FLAGS], job[RECORD])
+if priority then job[FLAGS] = bit.band(job[FLAGS], bit.bnot(PRIORITY_BITS)) + priority * PRIORITY end
 if due then
   state, due_ms = times_of(job[FLAGS], DELAYED, due, 0)
 elseif start_within then
@@ -45,13 +45,13 @@ if state == READY and job[STATE] == DELAYED then
   drop_timer(job)
   schedule(job, now_ms)
 elseif state == DELAYED and job[STATE] == READY then
-  unlist(changes_of(queue), flags)
+  unlist(changes_of(queue), line)
   schedule(job, due_ms)
 elseif state == DELAYED then
   postpone(job, due_ms)
 else
   job[DUE_MS] = due_ms
-  if priority then rarely().change_line(job, flags) end
+  if priority then rarely().change_line(job, line) end
 end
 if start_within or due and has(job, COUNTS_FAILURES) then
   job[EXPIRES_MS] = limit_ms > 0 and max(from_ms, job[DUE_MS]) + limit_ms or 0

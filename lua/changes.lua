@@ -10,7 +10,8 @@ local stale_far = 0  -- far hints that have become stale, without those of lease
 -- Changes of a queue. [state]: difference of its count. Lists of job numbers: ready (at_head: pushed at the head),
 -- dead, untimed (timers to delete); lines: the ready ones of other lines than the first. near: scores and numbers of timers
 -- to set; earliest_ms: the first of them. arrivals: jobs published and deliveries taken back. unlisted: ready or dead jobs
--- were deleted, or moved to another line; unlisted_lines: those lines, except for the first.
+-- were deleted, or moved to another line; unlisted_lines: those lines, except for the first. groups: by group how many more
+-- of its jobs are leased.
 local function changes_of(queue)
   local changes = queues[queue]
   if not changes then
@@ -25,19 +26,27 @@ local function add(lists, name, value)
   if list then list[#list + 1] = value else lists[name] = { value } end
 end
 
--- Adds a job with these flags to the jobs that are to be ready.
-local function add_ready(changes, number, flags)
-  if flags % ABOVE_PRIORITY < PRIORITY then return add(changes, 'ready', number) end
+-- Adds a job to the jobs of a line that are to be ready.
+local function add_ready(changes, number, line)
+  if line == '' then return add(changes, 'ready', number) end
   changes.lines = changes.lines or {}
-  add(changes.lines, rarely().line_of(flags), number)
+  add(changes.lines, line, number)
 end
 
--- Notes that the hint of a ready or dead job with these flags has become stale.
-local function unlist(changes, flags)
+-- Notes that the hint of a job in this line has become stale.
+local function unlist(changes, line)
   changes.unlisted = true
-  if flags % ABOVE_PRIORITY < PRIORITY then return end
+  if line == '' then return end
   changes.unlisted_lines = changes.unlisted_lines or {}
-  changes.unlisted_lines[rarely().line_of(flags)] = true
+  changes.unlisted_lines[line] = true
+end
+
+-- Notes that more jobs of the group of this job are leased, or with -1 that one is no longer.
+local function count_run(job, more)
+  local changes, group = changes_of(job[QUEUE]), group_of(job[FLAGS], job[RECORD])
+  if not group then return end
+  changes.groups = changes.groups or {}
+  changes.groups[group] = (changes.groups[group] or 0) + more
 end
 
 -- Calls a command with a list of values, several times if there are many. Returns the last reply.

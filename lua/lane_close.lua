@@ -19,7 +19,7 @@ local function holds_jobs(queue)
   for _, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
     if tonumber(jobs or 0) ~= 0 then return true end
   end
-  drop_stale_ready(queue, limit)
+  drop_stale_ready(queue, limit, limit)
   drop_stale(DEAD, queue, limit)
   if call('EXISTS', prefix .. 'ready:' .. queue, prefix .. 'turns:' .. queue, prefix .. 'dead:' .. queue) > 0 then return true end
   local timers = call('ZRANGE', prefix .. 'near:' .. queue, 0, limit)

@@ -1,15 +1,14 @@
--- lines: for scripts that take or show ready jobs. The ready jobs of a queue with one priority are a line. The
--- first line has the jobs of priority 0, and is the list ready:<q>. Most queues have no other. Any other line is the list
--- ready:<q><line>, and while it has hints it is in turns:<q>, with its turn as its score: a line with a higher priority has
--- a lower one. The first line is there from the next reserve on. A queue that has had another line has + before its number
--- in queues, so that a reserve of other queues does not look for turns.
+-- lines: for scripts that take or show ready jobs. The ready jobs of a queue with one priority and group are a line. The
+-- first line has the jobs of priority 0 without a group, and is the list ready:<q>. Most queues have no other. Any other line
+-- is the list ready:<q><line>, and while it has hints it is in turns:<q>, with its turn as its score: a line with a higher
+-- priority has a lower one. The first line is there from the next reserve on. A queue that has had another line has + before
+-- its number in queues, so that a reserve of other queues does not look for turns. Lines whose groups have as many leased
+-- jobs as they may are held: they are behind all others (groups.lua).
 --- include transitions
 
--- Scores of the lines of a priority begin at one multiple of this; the highest priority has the lowest scores.
-local TURNS = 2^48
-
--- Of this many jobs that are taken, the last one has a lower priority, if there are jobs of one.
-local ROUND = 8
+-- Scores of the lines of a priority begin at one multiple of this; the highest priority has the lowest scores. Those of lines
+-- that are held begin at HELD.
+local TURNS, HELD = 2^48, 2^51
 
 -- The first score of the lines of the priority that this line has.
 local function first_turn(line) return (PRIORITY_MAX - (tonumber(sub(line, 2, 2)) or 0)) * TURNS end
@@ -17,13 +16,15 @@ local function first_turn(line) return (PRIORITY_MAX - (tonumber(sub(line, 2, 2)
 -- The number of a line's priority in the order of scores, from its score.
 local function level_of(score) return floor(score / TURNS) end
 
--- Sets the turn of a line behind the turns of all lines with its priority; with NX only if it has none.
-local function set_turn(queue, line, nx)
-  local turns, first = prefix .. 'turns:' .. queue, first_turn(line)
+-- Sets the turns of lines behind all turns of their priority, whose first one this is, or of lines that are held; with NX
+-- only of a line that has none.
+local function set_turns(queue, first, lines, nx)
+  local turns = prefix .. 'turns:' .. queue
   local last = call('ZRANGE', turns, text('(%.0f', first + TURNS), text('%.0f', first), 'BYSCORE', 'REV', 'LIMIT', 0, 1,
     'WITHSCORES')[2] or first
-  local turn = text('%.0f', last + 1)
-  if nx then call('ZADD', turns, 'NX', turn, line) else call('ZADD', turns, turn, line) end
+  local scores = {}
+  for i, line in ipairs(lines) do scores[2 * i - 1], scores[2 * i] = text('%.0f', last + i), line end
+  if nx then call('ZADD', turns, 'NX', unpack(scores)) else call('ZADD', turns, unpack(scores)) end
 end
 
 -- Ends the turn of a line that has no hints. Returns whether it has none.
@@ -36,8 +37,16 @@ end
 -- Whether a value of queues says that the queue has had other lines than the first.
 local function has_lines(value) return value and string.byte(value) == 43 end
 
--- The line of a queue whose turn is next; nil = none has a turn, and only the first line may have hints.
+-- The line of a queue whose turn is next, lines that are held last; nil = none has a turn, and only the first line may have
+-- hints.
 local function next_line(queue) return call('ZRANGE', prefix .. 'turns:' .. text('%d', queue), 0, 0)[1] end
+
+-- Whether a queue, by its number as text, has hints of ready jobs in lines that are not held.
+local function has_hints(queue)
+  if call('EXISTS', prefix .. 'ready:' .. queue) == 1 then return true end
+  local first = call('ZRANGE', prefix .. 'turns:' .. queue, 0, 0, 'WITHSCORES')[2]
+  return first and tonumber(first) < HELD
+end
 
 -- Marks that a queue has other lines than the first. A name without an entry, or with the entry of another queue or of a
 -- closed lane, is left as it is.
@@ -51,7 +60,7 @@ local function push_lines(queue, of_queue, changes)
   for line, numbers in pairs(changes.lines) do
     local length = send(changes.at_head and 'LPUSH' or 'RPUSH', prefix .. 'ready:' .. number .. line, numbers)
     if length == #numbers then
-      set_turn(number, line, true)
+      set_turns(number, first_turn(line), { line }, true)
       was_empty = true
     end
   end
@@ -72,89 +81,12 @@ local function drop_stale(state, queue, most, line)
   return stale
 end
 
--- Most lines of a queue whose stale hints are dropped by one call.
-local LINES_CLEANED = 16
-
--- The same for the lines of a queue: the first one, and those whose turns come next.
-local function drop_stale_ready(queue, most)
+-- The same for the lines of a queue: the first one, and up to this many of those whose turns come next.
+local function drop_stale_ready(queue, most, lines)
   local number = text('%d', queue)
   drop_stale(READY, queue, most, '')
-  for _, line in ipairs(call('ZRANGE', prefix .. 'turns:' .. number, 0, LINES_CLEANED - 1)) do
+  for _, line in ipairs(call('ZRANGE', prefix .. 'turns:' .. number, 0, lines - 1)) do
     if line ~= '' then drop_stale(READY, queue, most, line) end
     end_turn(number, line)
   end
-end
-
--- Takes up to `most` hints from the head of a line, and adds the jobs that may be leased to `live`. Returns the number of
--- hints. A second hint of a job is stale from then on. Without `line` it is the only one of its queue.
-local function take(queue, line, most, live)
-  local numbers = call('LPOP', prefix .. 'ready:' .. text('%d', queue) .. (line or ''), most)
-  if not numbers then return 0 end
-  read_ahead(numbers)
-  for i = 1, #numbers do
-    local job = hinted(numbers[i], READY, queue, line)
-    if job and expired(job) then
-      rarely().delete(job)
-    elseif job then
-      job[STATE] = LEASED
-      live[#live + 1] = job
-    end
-  end
-  return #numbers
-end
-
--- The level of the first line behind this level; nil if there is none.
-local function level_behind(turns, level)
-  local from = text('%.0f', (level + 1) * TURNS)
-  local score = call('ZRANGE', turns, from, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
-  return score and level_of(score)
-end
-
--- Most stale hints that are dropped together.
-local STALE_TAKEN = 100
-
--- Takes up to `most` hints of a level, one of each line in turn, and stale hints behind them. Returns how many.
-local function take_of_level(queue, turns, level, most, live)
-  local first, number = level * TURNS, text('%d', queue)
-  local lines = call('ZRANGE', turns, text('%.0f', first), text('(%.0f', first + TURNS), 'BYSCORE', 'LIMIT', 0, most)
-  local taken = 0
-  for i = 1, #lines do
-    local found = #live
-    taken = taken + max(1, take(queue, lines[i], #lines == 1 and most or 1, live))
-    -- One after the other, many stale hints would take many commands.
-    if #live == found then taken = taken + drop_stale(READY, queue, STALE_TAKEN, lines[i]) end
-    if not end_turn(number, lines[i]) and #lines > 1 then set_turn(number, lines[i]) end
-  end
-  return taken
-end
-
--- Takes ready jobs by priority and turn, until `live` has `wanted` jobs or `limit` hints are taken. Returns whether more may be
--- ready although `live` has fewer.
-local function take_by_turns(queue, wanted, limit, live)
-  local number = text('%d', queue)
-  local turns, of_queue = prefix .. 'turns:' .. number, prefix .. 'q:' .. number
-  local taken = floor(tonumber(call('HGET', of_queue, 'taken')) or 0)
-  -- The place in the round of the next job; the level from which the last job of a round was taken; the level of the job before.
-  local place, lower, before = taken % ROUND, floor(taken / ROUND) % ROUND, floor(taken / ROUND / ROUND) % ROUND
-  if call('EXISTS', prefix .. 'ready:' .. number) == 1 then set_turn(number, '', true) end
-  local has_more = true
-  while #live < wanted and limit > 0 do
-    local first, last = call('ZRANGE', turns, 0, 0, 'WITHSCORES')[2], call('ZRANGE', turns, -1, -1, 'WITHSCORES')[2]
-    has_more = first ~= nil
-    if not has_more then break end
-    local level, most, found = level_of(first), min(wanted - #live, limit), #live
-    if level_of(last) > level or level > before then
-      if place == ROUND - 1 then
-        -- One behind the level of the job before: the first level may have had no place in this round.
-        local behind = level_behind(turns, max(before, lower)) or level_behind(turns, before)
-        level, lower, most = behind or level, behind or lower, 1
-      else
-        most = min(most, ROUND - 1 - place)
-      end
-    end
-    limit = limit - take_of_level(queue, turns, level, most, live)
-    if #live > found then place, before = (place + #live - found) % ROUND, level end
-  end
-  if #live > 0 then call('HSET', of_queue, 'taken', text('%d', place + ROUND * (lower + ROUND * before))) end
-  return has_more and #live < wanted
 end

@@ -92,15 +92,18 @@ local function walk_from(list, first, before, state, line, turned)
 end
 
 -- Walks through the list of dead jobs, or the lines of ready ones: the first line, then others by their turns. A line moves
--- behind others when jobs of it are taken, so that none is passed over. Positions are the priority and the turn of the line
--- (0 = the first line), and the place in it; '0:0:0:0:0' = its begin.
+-- behind others when jobs of it are taken, so that none is passed over, except for a line that was held. Positions are the
+-- priority of the line, the two halves of its group (0:0 = none) and its turn (0 = the first line), and the place in it;
+-- '0:0:0:0:0' = its begin.
 local function walk_list(state)
   local of_queue = text('%d', queue)
   local turned = state == DEAD and call('HGET', prefix .. 'q:' .. of_queue, 'turned') or '0'
-  local priority, turn, index, number, due_ms, before, was_turned = string.match(at, '^(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)$')
-  local line, first, search_from = '', 0, nil
+  local line, turn, index, number, due_ms, before, was_turned =
+    string.match(at, '^(%d+:%d+:%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)$')
+  local first, search_from = 0, nil
   turn = turn or '0'
-  if priority and priority ~= '0' then line = ':' .. priority end
+  -- As turns has it.
+  line = line and line ~= '0:0:0' and ':' .. string.gsub(line, ':0:0$', '') or ''
   local list = prefix .. part .. ':' .. of_queue
   if number and number ~= '0' and turned == was_turned then
     first, search_from = behind(list .. line, tonumber(index), number, tonumber(due_ms), before,
@@ -116,7 +119,7 @@ local function walk_list(state)
       place = is_full() and '0:0:0:0:0' or walk_from(list .. line, 0, '0', state, line, turned)
     end
   end
-  return text('%s:%s:%s', line == '' and '0' or sub(line, 2), turn, place)
+  return text('%s:%s:%s', line == '' and '0:0:0' or #line == 2 and sub(line, 2) .. ':0:0' or sub(line, 2), turn, place)
 end
 
 -- Positions are a slot, the index of the next hint, and how many were taken from the head of the slot before.

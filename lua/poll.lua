@@ -9,12 +9,12 @@
 -- Changes: registers the process with the queues without hints
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include waiting
+--- include waiting, lines
 
 local reply = { 'ok' }
 for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do
   local queue = tonumber(number)
-  if queue and call('EXISTS', prefix .. 'ready:' .. queue, prefix .. 'turns:' .. queue) > 0 then
+  if queue and has_hints(text('%d', queue)) then
     reply[#reply + 1] = i - 1
   else
     register(ARGV[i + 3], ARGV[3])

@@ -33,8 +33,8 @@ local DELAYED, READY, LEASED, DEAD, DONE = 1, 2, 3, 4, 5
 local STATES = { 'delayed', 'ready', 'leased', 'dead', 'done' }
 
 -- Flags that never change: an extension follows the header; the job counts failures and losses, not tries; no number of
--- losses makes it dead.
-local EXTENDED, COUNTS_FAILURES, LOSSES_UNLIMITED = 8, 16, 32
+-- losses makes it dead; the extension has a group.
+local EXTENDED, COUNTS_FAILURES, LOSSES_UNLIMITED, GROUPED = 8, 16, 32, 64
 -- Flags that scripts change: the payload is in body:<n>; its producer wants the job cancelled while it is leased; a
 -- version waits in next:<n> for the end of the lease; log:<n> has failures; a client waits for the end of the job.
 local BODY_OUTSIDE, CANCEL_REQUESTED, NEXT_WAITS, LOGGED, AWAITED = 256, 4096, 8192, 16384, 32768
@@ -125,6 +125,12 @@ local function count(hash, field, change)
   if type(left) == 'number' then return left end
   call('HSET', hash, field, change)
   return tonumber(change)
+end
+
+-- The number of leased jobs in a count. A damaged one is 0: a limit must not hold back jobs for ever.
+local function leased_in(count)
+  count = count or ''
+  return #count < 16 and tonumber(string.match(count, '^%d+$')) or 0
 end
 
 -- The field with the number of queues that the namespace of a queue has in a bucket.

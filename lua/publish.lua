@@ -57,11 +57,12 @@ for i = first_job, #ARGV, 2 do
   local state, _, _, flags = store_new(queue, number, header, payload, payload == '' and uploaded(i))
   if state == READY then
     ready = ready + 1
-    if flags % ABOVE_PRIORITY < PRIORITY then
+    local line = line_of(flags, header)
+    if line == '' then
       listed = listed + 1
       first_line[listed] = number
     else
-      rarely().add_ready(changes, number, flags)
+      rarely().add_ready(changes, number, line)
     end
   end
   if last ~= expected then

@@ -122,7 +122,7 @@ local function create(i, number, hash)
   local state, due_ms, nonce, flags = store_new(queue, field, ARGV[i], payload, payload == '' and uploaded(i))
   local changes = changes_of(queue)
   changes[state], changes.arrivals = changes[state] + 1, (changes.arrivals or 0) + 1
-  if state == READY then add_ready(changes, field, flags) end
+  if state == READY then add_ready(changes, field, line_of(flags, ARGV[i])) end
   if hash then stored_here[hash] = true end
   room = room - 1
   report(CREATED, number, now_ms, nonce, state, due_ms)

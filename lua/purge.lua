@@ -76,6 +76,6 @@ end
 -- The next publish to the queue gives it a new number.
 if state == READY and is_empty() then
   forget_queue(KEYS[1], name)
-  call('DEL', prefix .. 'q:' .. queue)
+  call('DEL', prefix .. 'q:' .. queue, prefix .. 'running:' .. queue)
 end
 return { 'ok', purged, taken == #numbers and min(1, has_more) or 0 }

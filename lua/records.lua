@@ -48,17 +48,33 @@ local function read(number)
   return job
 end
 
--- The line of a job with these flags once it is ready (lines.lua): '' = the first one of its queue.
-local function line_of(flags)
-  local priority = floor(flags / PRIORITY) % 8
+-- The group in a record, or in a header that is published: the two halves of its hash, as lines name them; nil if there is
+-- none. Before it there may be a key.
+local function group_of(flags, record)
+  if flags % (2 * GROUPED) < GROUPED then return end
+  local at = HEADER_BYTES + 2
+  if sub(record, at, at) == 'K' then at = at + 13 end
+  if sub(record, at, at) == 'G' and #record >= at + 8 then return text('%d:%d', struct.unpack('>I4I4', record, at + 1)) end
+end
+
+local function other_line(flags, record)
+  local priority, group = floor(flags / PRIORITY) % 8, group_of(flags, record)
+  if group then return text(':%d:%s', priority, group) end
   return priority == 0 and '' or text(':%d', priority)
+end
+
+-- The line of a job with these flags and this record, or header, once it is ready (lines.lua): '' = the first one of its
+-- queue.
+local function line_of(flags, record)
+  if flags % ABOVE_PRIORITY < PRIORITY and flags % (2 * GROUPED) < GROUPED then return '' end
+  return rarely().other_line(flags, record)
 end
 
 -- The job of a hint in the list of a state and queue; nil if its record does not agree: the hint is stale. Of ready jobs
 -- also nil if they belong to another line than this one, if one is given.
 local function hinted(number, state, queue, line)
   local job = read(number)
-  if job and job[STATE] == state and job[QUEUE] == queue and (not line or rarely().line_of(job[FLAGS]) == line) then
+  if job and job[STATE] == state and job[QUEUE] == queue and (not line or line_of(job[FLAGS], job[RECORD]) == line) then
     return job
   end
 end

@@ -9,8 +9,9 @@
 -- ARGV[6] latest when the caller stops waiting for the reply, in ms; '' = unknown
 -- ARGV[7] waiter id of the process to register if no job is left; '' = none
 -- ARGV[8] running most jobs of the queue that may be leased in this bucket at a time; '' = any number
--- ARGV[9] count  most jobs of the first claim
--- ARGV[10] lease of the first claim, in ms; below 0: the lease of the job, or if it has none this lease without its sign. Count
+-- ARGV[9] of_group most jobs of a group of the queue that may be leased in this bucket at a time; '' = any number
+-- ARGV[10] count most jobs of the first claim
+-- ARGV[11] lease of the first claim, in ms; below 0: the lease of the job, or if it has none this lease without its sign. Count
 --   and lease of each further claim follow
 -- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, 1 if the process is registered:
 --   no job is left that may be leased, and a doorbell follows; else 0, then one text for each job: its record, its number
@@ -21,10 +22,10 @@
 --   leased, rings the next process that is registered. Stores whether `running` holds jobs back
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, transitions, lines, waiting, settle
+--- include records, changes, transitions, lines, taking, waiting, settle
 
 local name, limit, carry, waiter, running = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], ARGV[8]
-local first_claim = 9
+local first_claim = 10
 
 -- A server that was paused executes calls that their callers have given up. A lease for one of them would cost a try.
 if ARGV[6] ~= '' and now_ms > tonumber(ARGV[6]) then return { 'late', now_ms } end
@@ -55,17 +56,17 @@ if running ~= '' then
   wanted = min(wanted, places)
 end
 
-local live, list, turns = {}, prefix .. 'ready:' .. queue, has_lines(known) and prefix .. 'turns:' .. queue or nil
+local live, with_turns = {}, has_lines(known)
 
 -- Whether more may be ready.
 local has_more = false
-if turns then
-  has_more = rarely().take_by_turns(queue, wanted, limit, live)
+if with_turns then
+  has_more = rarely().take_by_turns(queue, wanted, limit, tonumber(ARGV[9]), live)
 else
   while #live < wanted do
     local hints = min(wanted - #live, limit)
     has_more = hints == 0
-    if has_more or take(queue, nil, hints, live) < hints then break end
+    if has_more or take_of_only_line(queue, hints, live) < hints then break end
     limit = limit - hints
   end
 end
@@ -96,7 +97,7 @@ local now_at_limit = false
 if #live < wanted then
   if reply[3] == 1 then return reply end
   register_waiter()
-elseif call('EXISTS', list, turns or list) == 0 then
+elseif with_turns and not rarely().has_hints(text('%d', queue)) or not with_turns and call('EXISTS', prefix .. 'ready:' .. queue) == 0 then
   -- The consumers that come back after these jobs then need no call to register.
   register_waiter()
 elseif #live < places then

@@ -54,7 +54,7 @@ local function publish(name, max_jobs, overlap, header, payload)
   local changes = changes_of(queue)
   local state, _, _, flags = store_new(queue, field, header, payload)
   changes[state], changes.arrivals = changes[state] + 1, (changes.arrivals or 0) + 1
-  if state == READY then add_ready(changes, field, flags) end
+  if state == READY then add_ready(changes, field, line_of(flags, header)) end
   return CREATED
 end
 

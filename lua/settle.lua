@@ -1,5 +1,5 @@
 -- settle: for all scripts that change jobs. Writes what a call has collected, and notifies.
---- include changes, waiting, lines
+--- include changes, waiting, lines, groups
 
 -- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
@@ -16,6 +16,7 @@ local function ring_if_lost(queue, of_queue, changes)
   local name, at_limit, leased = unpack(call('HMGET', of_queue, 'name', 'at_limit', STATES[LEASED]))
   if not name or is_at_limit(at_limit, leased) or was_rung(at_limit) or not is_waited_for(name) then return end
   local line = changes.ready and '' or next(changes.lines)
+  if line ~= '' and rarely().is_held(queue, line) then return end
   local oldest = hinted(call('LINDEX', prefix .. 'ready:' .. text('%d', queue) .. line, 0), READY, queue, line)
   if not oldest or now_ms - oldest[DUE_MS] >= LOST_MS then ring_next(name) end
 end
@@ -71,7 +72,7 @@ end
 
 -- Updates the counts of a queue; returns its count of ready jobs before, if that changes or jobs become ready.
 local function settle_counts(queue, of_queue, changes)
-  local STALE_HEAD_MAX, ready_before = 256, nil
+  local STALE_HEAD_MAX, STALE_LINES, ready_before = 256, 16, nil
   for state = DELAYED, DONE do
     local change = changes[state]
     if change ~= 0 or state == READY and (changes.ready or changes.lines) then
@@ -81,7 +82,7 @@ local function settle_counts(queue, of_queue, changes)
       if left <= 0 and change < 0 then
         local number = text('%d', queue)
         if state == READY and call('EXISTS', prefix .. 'ready:' .. number, prefix .. 'turns:' .. number) > 0 then
-          rarely().drop_stale_ready(queue, STALE_HEAD_MAX)
+          rarely().drop_stale_ready(queue, STALE_HEAD_MAX, STALE_LINES)
         elseif state == DEAD and call('EXISTS', prefix .. 'dead:' .. number) == 1 then
           rarely().drop_stale(DEAD, queue, STALE_HEAD_MAX)
         end
@@ -146,13 +147,14 @@ local function settle()
     local ready, near = changes.ready, changes.near
     local at_limit = changes[LEASED] < 0 and call('HGET', of_queue, 'at_limit')
     local was_empty = changes.lines and rarely().push_lines(number, of_queue, changes)
+    local is_back = changes.groups and rarely().settle_groups(queue, changes.groups)
     if ready then
       local list = prefix .. 'ready:' .. queue
       was_empty = send(changes.at_head and 'LPUSH' or 'RPUSH', list, ready) == #ready or was_empty
     end
-    if ready or changes.lines then
+    if ready or changes.lines or is_back then
       -- Consumers may wait if no job was ready before. Both are checked: the list may hold stale hints, the count may be wrong.
-      if was_empty or ready_before <= 0 then
+      if was_empty or is_back or ready_before <= 0 then
         ring(of_queue)
         at_limit = false
       elseif not at_limit and (ready_before < CHECKED or ready_before % CHECKED + max(1, changes[READY]) >= CHECKED) then

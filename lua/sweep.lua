@@ -19,7 +19,9 @@ local token, limit, pause_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 if call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
 -- Most items of cleanup in one call, and most hints that one of them reads: each takes up to about 1 ms.
-local ITEMS_MAX, HINTS_MAX = 2, 500
+local ITEMS_MAX, HINTS_MAX, LINES_MAX = 2, 500, 100
+-- When a queue is checked again of which only such lines are left.
+local STALE_LINES_MS = 1000
 
 local expiry, cleanup, stale = prefix .. 'expiry', prefix .. 'cleanup', prefix .. 'stale'
 local names = prefix .. 'queues'
@@ -49,7 +51,7 @@ local function is_empty(queue, counts)
   for i = 1, #STATES do
     if (tonumber(counts[i]) or 0) ~= 0 then return false end
   end
-  drop_stale_ready(queue, HINTS_MAX)
+  drop_stale_ready(queue, HINTS_MAX, LINES_MAX)
   drop_stale(DEAD, queue, HINTS_MAX)
   local ready, turns, dead, near = prefix .. 'ready:', prefix .. 'turns:', prefix .. 'dead:', prefix .. 'near:'
   return call('EXISTS', ready .. queue, turns .. queue, dead .. queue, near .. queue) == 0
@@ -70,11 +72,13 @@ function clean.b(block)
       local is_unused = is_empty(queue, { unpack(known, 4) })
       if is_unused and checked == arrivals then
         forget_queue(names, name)
-        call('DEL', of_queue)
+        call('DEL', of_queue, prefix .. 'running:' .. text('%d', queue))
         call('ZREM', prefix .. 'due', text('%d', queue))
       else
         if is_unused then call('HSET', of_queue, 'checked', arrivals) end
-        again_ms = now_ms + IDLE_MS
+        -- Lines that are left of a queue without ready jobs have stale hints.
+        local has_stale = (tonumber(known[5]) or 0) == 0 and call('EXISTS', prefix .. 'turns:' .. text('%d', queue)) == 1
+        again_ms = min(again_ms or math.huge, now_ms + (has_stale and STALE_LINES_MS or IDLE_MS))
       end
     end
   end
@@ -159,7 +163,7 @@ for _, chunk in ipairs(call('ZRANGE', expiry, '-inf', now_ms, 'BYSCORE', 'LIMIT'
   sweep_chunk(chunk)
 end
 -- In a queue without consumers no other call would drop these hints.
-for queue, hints in pairs(swept_ready) do drop_stale_ready(queue, hints) end
+for queue, hints in pairs(swept_ready) do drop_stale_ready(queue, hints, min(hints, LINES_MAX)) end
 settle()
 
 for _, item in ipairs(call('ZRANGE', cleanup, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, min(limit, ITEMS_MAX))) do

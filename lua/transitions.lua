@@ -1,22 +1,39 @@
 -- transitions: for all scripts that move jobs from one state to another, or delete them.
 --- include changes
 
--- Adds a ready job, which had these flags, to its line if that is another one now.
-local function change_line(job, flags)
-  if line_of(flags) == line_of(job[FLAGS]) then return end
+-- Adds a ready job, which was in this line, to its line if that is another one now.
+local function change_line(job, was)
+  local line = line_of(job[FLAGS], job[RECORD])
+  if line == was then return end
   local changes = changes_of(job[QUEUE])
-  unlist(changes, flags)
-  add_ready(changes, job[NUMBER], job[FLAGS])
+  unlist(changes, was)
+  add_ready(changes, job[NUMBER], line)
+end
+
+-- Takes a job out of its state, from its counts. Its content is the one with which it came into the state.
+local function leave(job)
+  local changes = changes_of(job[QUEUE])
+  changes[job[STATE]] = changes[job[STATE]] - 1
+  if job[STATE] == LEASED and has(job, GROUPED) then rarely().count_run(job, -1) end
+  return changes
+end
+
+-- Gives a job that has left its state another one. The caller writes the record.
+local function enter(job, state)
+  local changes = changes_of(job[QUEUE])
+  changes[state] = changes[state] + 1
+  job[STATE] = state
+  if state == READY then
+    add_ready(changes, job[NUMBER], line_of(job[FLAGS], job[RECORD]))
+  elseif state == DEAD then
+    add(changes, 'dead', job[NUMBER])
+  end
 end
 
 -- Moves a job to another state. The caller writes the record.
 local function turn(job, state)
-  local changes = changes_of(job[QUEUE])
-  changes[job[STATE]] = changes[job[STATE]] - 1
-  changes[state] = changes[state] + 1
-  job[STATE] = state
-  if state == READY then add_ready(changes, job[NUMBER], job[FLAGS]) elseif state == DEAD then add(changes, 'dead', job[NUMBER]) end
-  return changes
+  leave(job)
+  enter(job, state)
 end
 
 -- Deletes the keys of a job that most jobs do not have, and the entry of its key in the index if this job has it.
@@ -41,10 +58,9 @@ local function delete(job)
   jobs[number] = false
   if job[FLAGS] >= AWAITED and job[STATE] ~= DONE then rarely().notify_end(job) end
   add(deleted, sub(number, 1, -3), sub(number, -2))
-  local changes = changes_of(job[QUEUE])
-  changes[job[STATE]] = changes[job[STATE]] - 1
+  local changes = leave(job)
   if job[STATE] == READY then
-    unlist(changes, job[FLAGS])
+    unlist(changes, line_of(job[FLAGS], job[RECORD]))
   elseif job[STATE] == DEAD then
     changes.unlisted = true
   elseif job[STATE] ~= DONE then
@@ -57,16 +73,22 @@ local function delete(job)
   end
 end
 
--- Makes a job ready, or delayed until a time in the future. The caller writes the record.
-local function schedule(job, due_ms)
+-- Makes a job that has left its state ready, or delayed until a time in the future. The caller writes the record.
+local function enter_at(job, due_ms)
   if due_ms > now_ms then
-    turn(job, DELAYED)
+    enter(job, DELAYED)
     job[DUE_MS] = due_ms
     hint(job[QUEUE], job[NUMBER], due_ms)
   else
-    turn(job, READY)
+    enter(job, READY)
     job[DUE_MS] = now_ms
   end
+end
+
+-- Makes a job ready, or delayed until a time in the future. The caller writes the record.
+local function schedule(job, due_ms)
+  leave(job)
+  enter_at(job, due_ms)
 end
 
 -- Makes a job dead. The caller writes the record.

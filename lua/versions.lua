@@ -115,17 +115,17 @@ end
 -- Gives a job that is not leased new content and a new due time. A ready job that stays ready keeps its place, unless it
 -- is in another line now.
 local function replace(job, version)
-  local was, flags = job[STATE], job[FLAGS]
+  local was, line = job[STATE], line_of(job[FLAGS], job[RECORD])
   if was == DEAD then changes_of(job[QUEUE]).unlisted = true end
   if was == DELAYED and version.state == READY then drop_timer(job) end
   set_content(job, version)
   if was == READY and version.state == READY then
     job[DUE_MS] = now_ms
-    rarely().change_line(job, flags)
+    rarely().change_line(job, line)
   elseif was == DELAYED and version.state == DELAYED then
     postpone(job, version.due_ms)
   else
-    if was == READY then unlist(changes_of(job[QUEUE]), flags) end
+    if was == READY then unlist(changes_of(job[QUEUE]), line) end
     schedule(job, version.due_ms)
   end
   rewrite(job)
@@ -155,10 +155,12 @@ local function start_next_version(job)
   local next_body = prefix .. 'next_body:' .. number
   if call('EXISTS', next_body) == 1 then call('RENAME', next_body, body) end
   drop_timer(job)
+  -- The next version may have another group.
+  leave(job)
   job[FLAGS], job[TRIES], job[EXPIRES_MS] = bit.bor(flags, bit.band(job[FLAGS], LOGGED + AWAITED)), tries, expires_ms
   job[RECORD] = version
   if expires_ms > 0 then expire_later(number, expires_ms) end
-  schedule(job, due_ms)
+  enter_at(job, due_ms)
   rewrite(job)
   return true
 end

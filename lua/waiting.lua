@@ -3,7 +3,7 @@
 -- order in which they are rung. A doorbell takes the id away; the process registers again when it has found the queue empty.
 -- An entry is in the hash of the current period or of the one before. Polls register again in each period, and a hash is
 -- deleted two periods after its first entry, with the ids of processes that were killed.
---- include prelude
+--- include lines
 
 local ID_BYTES, PERIOD_MS = 8, 3600000
 
@@ -76,12 +76,6 @@ end
 -- A doorbell is lost with a process that is killed before it has followed it. After this time another process is rung.
 local LOST_MS = 100
 
--- The number of leased jobs in a count of a queue. A damaged count is 0: a limit must not hold back jobs for ever.
-local function leased_in(count)
-  count = count or ''
-  return #count < 16 and tonumber(string.match(count, '^%d+$')) or 0
-end
-
 -- Whether a queue with these fields has as many leased jobs as its limit allows. `at_limit` is the limit with which a reserve
 -- has left ready jobs, and behind it when a process was rung since.
 local function is_at_limit(at_limit, leased)
@@ -101,7 +95,7 @@ local function ring_at_limit(queue, of_queue, at_limit)
   local name, leased = unpack(call('HMGET', of_queue, 'name', STATES[LEASED]))
   local limit = string.match(at_limit, '^%d+')
   if not name or not limit or is_at_limit(at_limit, leased) or was_rung(at_limit) then return end
-  if call('EXISTS', prefix .. 'ready:' .. queue, prefix .. 'turns:' .. queue) == 0 then return end
+  if not has_hints(queue) then return end
   call('HSET', of_queue, 'at_limit', text('%s %d', limit, now_ms))
   ring_next(name)
 end

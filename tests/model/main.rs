@@ -12,6 +12,7 @@
 )]
 
 mod bucket;
+mod groups;
 mod history;
 mod lanes;
 mod lines;

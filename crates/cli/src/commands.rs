@@ -4,10 +4,11 @@ mod new_job;
 mod schedules;
 
 use serde_json::json;
+use tidegate::api::FieldChange;
 use tidegate::api::keys::CreateKeyBody;
 use tidegate::{
-    Client, IfRunning, JobChange, JobFilter, JobHandle, JobResult, JobState, PolicyChange,
-    ProblemCode, PurgeState, QueueHandle, Respawn,
+    Client, GroupPolicyChange, IfRunning, JobChange, JobFilter, JobHandle, JobResult, JobState,
+    PolicyChange, ProblemCode, PurgeState, QueueHandle, Respawn,
 };
 
 use crate::arguments::ApiCommand;
@@ -155,15 +156,26 @@ async fn execute_on_queue(client: &Client, command: QueueCommand) -> Executed {
         }
         QueueCommand::Close { queue } => return change_policy(client, &queue, closing(true)).await,
         QueueCommand::Open { queue } => return change_policy(client, &queue, closing(false)).await,
-        QueueCommand::MaxRunning { queue, jobs } => {
-            let change = PolicyChange {
-                max_running: jobs,
-                ..PolicyChange::default()
-            };
-            return change_policy(client, &queue, change).await;
-        }
+        QueueCommand::MaxRunning {
+            queue,
+            jobs,
+            per_group,
+        } => return change_policy(client, &queue, limiting(jobs, per_group)).await,
     };
     Ok(answer?)
+}
+
+fn limiting(max_running: FieldChange<u64>, per_group: bool) -> PolicyChange {
+    match per_group {
+        true => PolicyChange {
+            groups: FieldChange::Set(GroupPolicyChange { max_running }),
+            ..PolicyChange::default()
+        },
+        false => PolicyChange {
+            max_running,
+            ..PolicyChange::default()
+        },
+    }
 }
 
 fn pausing(paused: bool) -> PolicyChange {

@@ -37,7 +37,7 @@ pub use tidegate_core::schedule::{CatchUp, Overlap};
 pub use tidegate_core::v1::job::{JobChange, JobDetails, JobFilter};
 pub use tidegate_core::v1::problem::{Applied, Problem, ProblemCode};
 pub use tidegate_core::v1::publish::PublishResult;
-pub use tidegate_core::v1::queue::{PolicyChange, PurgeState, Respawn};
+pub use tidegate_core::v1::queue::{GroupPolicyChange, PolicyChange, PurgeState, Respawn};
 pub use tidegate_core::v1::retry::RetryChange;
 pub use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleJob};
 pub use tidegate_core::v1::values::{DurationMs, Timestamp};

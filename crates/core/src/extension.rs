@@ -1,9 +1,9 @@
 //! Options that most jobs do not have. They are stored with a job between its header and its payload.
 
+use crate::group_hash::GroupHash;
+
 /// Length of the hash of a key, in bytes.
 pub const KEY_HASH_BYTES: usize = 12;
-/// Length of the hash of a group, in bytes.
-pub(crate) const GROUP_HASH_BYTES: usize = 8;
 
 /// How long each delay after a failure is, in ms.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub struct RecordExtension {
     /// The hash of the key of the job, which is unique in its queue.
     pub key_hash: Option<[u8; KEY_HASH_BYTES]>,
     /// The hash of the group of the job.
-    pub group_hash: Option<[u8; GROUP_HASH_BYTES]>,
+    pub group_hash: Option<GroupHash>,
     /// The length of a lease, in ms, unless the consumer asks for another.
     pub lease_ms: Option<u32>,
     /// The number of failures after which the job is dead.

@@ -15,6 +15,8 @@ pub type Attributes = Vec<(String, String)>;
 pub const CONTENT_TYPE_ATTRIBUTE: &str = ":t";
 /// The attribute with the text of a job's key; its record has the hash only.
 pub const KEY_ATTRIBUTE: &str = ":k";
+/// The attribute with the name of a job's group; its record has the hash only.
+pub const GROUP_ATTRIBUTE: &str = ":g";
 /// The attribute with the span of a publish that is traced, as in the header `traceparent`.
 pub const TRACE_PARENT_ATTRIBUTE: &str = ":p";
 

@@ -13,6 +13,7 @@ pub mod codec;
 mod durability;
 pub mod duration;
 mod extension;
+mod group_hash;
 pub mod hash_slot;
 mod job;
 mod job_id;
@@ -38,16 +39,17 @@ pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, S
 pub use choices::{IfExists, IfRunning};
 pub use durability::Durability;
 pub use extension::{KEY_HASH_BYTES, RecordExtension, RetryDelays, RetrySteps};
+pub use group_hash::GroupHash;
 pub use job::{
-    Attributes, CONTENT_TYPE_ATTRIBUTE, Failures, InvalidJob, Job, KEY_ATTRIBUTE, NativeOptions,
-    NewJob, TRACE_PARENT_ATTRIBUTE,
+    Attributes, CONTENT_TYPE_ATTRIBUTE, Failures, GROUP_ATTRIBUTE, InvalidJob, Job, KEY_ATTRIBUTE,
+    NativeOptions, NewJob, TRACE_PARENT_ATTRIBUTE,
 };
 pub use job_id::{InvalidJobId, JobId};
 pub use jobs_by_state::JobsByState;
 pub use key_hash::KeyHash;
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow, share_of};
 pub use name::{InvalidName, Namespace, QueueKey, QueueName};
-pub use policy::{InvalidPolicy, Policy, RetryPolicy, UnreadablePolicy};
+pub use policy::{GroupPolicy, InvalidPolicy, Policy, RetryPolicy, UnreadablePolicy};
 pub use state::JobState;
 pub use timer_slot::{
     FAR_LEVELS, FarSlot, InvalidFarSlot, InvalidSlotWidth, SLOTS_PER_SLOT, SlotWidth,

@@ -17,6 +17,8 @@ pub const TIME_TEXT_BYTES_MAX: usize = 64;
 pub const NAME_BYTES_MAX: usize = 255;
 /// The most bytes of the key of a job.
 pub const KEY_BYTES_MAX: usize = 255;
+/// The most bytes of the group of a job.
+pub const GROUP_BYTES_MAX: usize = 128;
 /// The number of bytes of the id of a job.
 pub const JOB_ID_BYTES: usize = 26;
 /// The most bytes of a lease.

@@ -9,6 +9,7 @@ mod access;
 mod bad_requests;
 mod docs;
 mod explain;
+mod groups;
 mod guide;
 mod headers;
 mod job_actions;

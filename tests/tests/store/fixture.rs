@@ -191,6 +191,15 @@ impl StoreFixture {
             .unwrap()
     }
 
+    /// Deletes everything of the bucket but its lock.
+    pub(crate) fn forget_jobs(&self) {
+        let flush = "for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:*')) do \
+                     if key ~= KEYS[1] then redis.call('DEL', key) end end";
+        let mut eval = redis::cmd("EVAL");
+        eval.arg(flush).arg(1).arg("tg:0:{8209}:lock");
+        eval.exec(&mut self.connection()).unwrap();
+    }
+
     /// The keys of the bucket that belong to jobs.
     pub(crate) fn keys_of_jobs(&self) -> Vec<String> {
         let mut keys: Vec<String> = redis::cmd("KEYS")

@@ -22,6 +22,8 @@ mod far_levels;
 mod fixture;
 mod forgotten_queues;
 mod full_memory;
+mod groups;
+mod groups_random;
 mod hints;
 mod idle_connections;
 mod interleavings;

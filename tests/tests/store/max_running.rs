@@ -21,6 +21,7 @@ async fn take(
     let options = ReserveOptions {
         registers: true,
         max_running: Some(max_running),
+        group_max_running: None,
     };
     let claims = [Claim::new(count, 1000)];
     let store = process.store.at(now_ms);
@@ -36,6 +37,7 @@ async fn take_now(f: &StoreFixture, now_ms: u64, count: u16, max_running: Option
     let options = ReserveOptions {
         registers: false,
         max_running,
+        group_max_running: None,
     };
     let claims = [Claim::new(count, 1000)];
     let store = f.store.at(now_ms);
@@ -100,6 +102,7 @@ async fn the_claims_of_several_consumers_share_what_the_limit_leaves() {
     let options = ReserveOptions {
         registers: false,
         max_running: Some(3),
+        group_max_running: None,
     };
     let store = f.store.at(START);
     let reserved = store

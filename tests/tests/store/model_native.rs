@@ -337,12 +337,8 @@ impl<'a> NativeRun<'a> {
 }
 
 async fn run(fixture: &StoreFixture, ends: &EndMessages, steps: &[NativeStep]) -> Outcomes {
-    let flush = "for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:*')) do \
-                 if key ~= KEYS[1] then redis.call('DEL', key) end end";
     let mut run = NativeRun::new(fixture);
-    let mut eval = redis::cmd("EVAL");
-    eval.arg(flush).arg(1).arg("tg:0:{8209}:lock");
-    eval.exec(&mut run.connection).unwrap();
+    fixture.forget_jobs();
     // Those of a sequence that has failed.
     ends.take(&mut run.connection).await;
     for step in steps {

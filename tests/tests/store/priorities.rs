@@ -187,6 +187,7 @@ async fn a_waiting_process_is_rung_for_a_job_of_any_priority() {
     let options = ReserveOptions {
         registers: true,
         max_running: None,
+        group_max_running: None,
     };
     for priority in [4, 0, 2] {
         let claims = [Claim::new(1, 1000)];

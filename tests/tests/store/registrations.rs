@@ -16,6 +16,7 @@ const PERIOD_MS: u64 = 3_600_000;
 const WAITS: ReserveOptions = ReserveOptions {
     registers: true,
     max_running: None,
+    group_max_running: None,
 };
 
 async fn processes(f: &StoreFixture, count: usize) -> Vec<WaitingProcess> {

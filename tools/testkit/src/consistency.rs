@@ -3,6 +3,7 @@
 //! For every bucket, in one atomic snapshot:
 //! * the counts of each queue equal the number of its records by state;
 //! * every ready and every dead record is exactly once in its queue's list;
+//! * the number of leased jobs of each group equals its leased records;
 //! * every delayed and every leased record has a timer in its queue that is not later than its due time, or is in a far
 //!   slot that is loaded before;
 //! * every queue with near timers is in `due` with a time no later than the first of them; every far slot is in `slots`
@@ -21,7 +22,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 use tidegate_core::codec::RecordFlags;
-use tidegate_core::{JobState, JobsByState};
+use tidegate_core::{GroupHash, JobState, JobsByState};
 
 use snapshot::{BucketSnapshot, RecordSnapshot};
 
@@ -97,6 +98,7 @@ impl BucketSnapshot {
         self.check_counts(&mut found);
         self.check_numbers_of_queues(&mut found);
         self.check_lines(&mut found);
+        self.check_running(&mut found);
         let ready = count_entries(&self.hints_in_their_lines());
         let dead = count_entries(&self.dead);
         let timers = self.earliest_timers();
@@ -134,19 +136,39 @@ impl BucketSnapshot {
         }
     }
 
-    /// The entries of ready lists whose jobs have the priority of the list.
+    /// The entries of ready lists whose jobs belong to the list.
     fn hints_in_their_lines(&self) -> Vec<(u32, u64)> {
-        let priority_of = |number| Some(self.records.get(number)?.header.flags.priority());
+        let line_of = |number| Some(self.records.get(number)?.line);
         let hints = self.ready.iter();
-        let hints = hints.filter(|(_, priority, number)| priority_of(number) == Some(*priority));
+        let hints = hints.filter(|(_, line, number)| line_of(number) == Some(*line));
         hints.map(|(queue, _, number)| (*queue, *number)).collect()
+    }
+
+    /// The number of leased jobs of each group is stored.
+    fn check_running(&self, found: &mut DefectList<'_>) {
+        let mut running: HashMap<u32, HashMap<GroupHash, i64>> = HashMap::new();
+        let leased = self.records.values();
+        let leased = leased.filter(|record| record.header.state == JobState::Leased);
+        for (queue, group) in leased.filter_map(|it| Some((it.header.queue, it.group?))) {
+            *running.entry(queue).or_default().entry(group).or_default() += 1;
+        }
+        if running != self.running {
+            let counted = &self.running;
+            found.add(format!(
+                "groups have {running:?} leased jobs, and count {counted:?}"
+            ));
+        }
     }
 
     /// Each line but the first has a turn, each turn a line, and the number of its queue the mark.
     fn check_lines(&self, found: &mut DefectList<'_>) {
-        let lines = self.ready.iter().filter(|(_, priority, _)| *priority > 0);
+        let lines = self.ready.iter().filter_map(|(_, line, _)| *line);
         let lines: BTreeSet<(u32, String)> = lines
-            .map(|(queue, priority, _)| (*queue, format!(":{priority}")))
+            .map(|line| {
+                let text = line.to_string();
+                let name = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+                (line.queue, name.to_owned())
+            })
             .collect();
         let turns = self.turns.iter().filter(|(_, line)| !line.is_empty());
         let turns: BTreeSet<(u32, String)> = turns.cloned().collect();

@@ -1,8 +1,10 @@
 //! Why a job is where it is, in one sentence and in facts.
 
-use tidegate_core::v1::job::{DeadReason, FactCode, JobCause, JobExplanation, JobFact};
+mod facts;
+
+use tidegate_core::v1::job::{DeadReason, JobCause, JobExplanation};
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{Job, JobState, Policy, QueueKey};
+use tidegate_core::{JobState, Policy, QueueKey};
 use tidegate_engine::{EngineError, JobHolder, Pool};
 use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
 
@@ -98,9 +100,10 @@ impl Situation {
             JobState::Ready if self.max_running.is_some_and(|most| found.leased >= most) => {
                 JobCause::RunningLimit
             }
+            JobState::Ready if self.is_group_full() => JobCause::GroupFull,
             JobState::Ready if !found.is_waited_for && self.leased == 0 => JobCause::NoWorker,
             JobState::Ready if found.higher_priority > 0 => JobCause::PriorityBehind,
-            JobState::Ready if found.before.most == 0 => JobCause::Next,
+            JobState::Ready if found.before.most == 0 && found.other_lines == 0 => JobCause::Next,
             JobState::Ready => JobCause::BehindOthers,
             JobState::Dead => match reason_of(&found.job, &self.failures) {
                 DeadReason::Failures => JobCause::DeadByFailures,
@@ -155,6 +158,12 @@ impl Situation {
                 due()
             ),
             JobCause::PriorityBehind => self.jobs_of_higher_priority(),
+            JobCause::GroupFull => format!(
+                "Its group has {} of {} jobs running: it is delivered after one of them ends, or when groups.max_running in the policy of its queue is raised.",
+                self.found.leased_of_group.unwrap_or_default(),
+                self.policy.groups.max_running.unwrap_or_default()
+            ),
+            JobCause::BehindOthers if self.found.other_lines > 0 => format!("{} {}", self.jobs_ahead(), self.turns()),
             JobCause::BehindOthers => self.jobs_ahead(),
             JobCause::Next => format!("It is the next job of {}: a worker gets it as soon as it asks.", self.place().to_lowercase()),
             JobCause::Held => format!(
@@ -204,6 +213,22 @@ impl Situation {
         }
     }
 
+    /// Whether workers hold as many jobs of its group as they may.
+    fn is_group_full(&self) -> bool {
+        let leased = self.found.leased_of_group;
+        let most = self.policy.groups.max_running;
+        leased
+            .zip(most)
+            .is_some_and(|(leased, most)| leased >= most)
+    }
+
+    fn turns(&self) -> String {
+        match self.found.other_lines {
+            1 => "1 other group takes turns with its group.".to_owned(),
+            groups => format!("{groups} other groups take turns with its group."),
+        }
+    }
+
     fn jobs_of_higher_priority(&self) -> String {
         match self.found.higher_priority {
             1 => "1 job of a higher priority is ahead.".to_owned(),
@@ -241,157 +266,5 @@ impl Situation {
             true => format!("in {distance}"),
             false => format!("{distance} ago"),
         }
-    }
-
-    fn facts(&self) -> Vec<JobFact> {
-        let job = &self.found.job;
-        let mut facts = self.times_of(job);
-        facts.extend(self.facts_of_the_queue());
-        let counts = job.failures.unwrap_or_default();
-        if counts.failures > 0 {
-            let failed = match counts.failures {
-                1 => "1 attempt has failed".to_owned(),
-                failures => format!("{failures} attempts have failed"),
-            };
-            let text = match job.state {
-                JobState::Dead => format!("{failed}."),
-                _ => format!("{failed}; {} are left.", self.attempts_left),
-            };
-            facts.push(counted(FactCode::Failures, text, counts.failures.into()));
-        }
-        if counts.losses > 0 {
-            let text = match counts.losses {
-                1 => "1 worker was lost while it held it.".to_owned(),
-                losses => format!("{losses} workers were lost while they held it."),
-            };
-            facts.push(counted(FactCode::Losses, text, counts.losses.into()));
-        }
-        if let Some(last) = self.failures.last() {
-            let text = format!(
-                "The last error, of attempt {}: {}",
-                last.attempt, last.error
-            );
-            facts.push(timed(FactCode::LastError, text, last.at_ms));
-        }
-        if job.cancel_requested {
-            let text = "Its cancellation was requested: it is deleted when this attempt ends without success.";
-            facts.push(plain(FactCode::CancelRequested, text));
-        }
-        facts
-    }
-
-    fn times_of(&self, job: &Job) -> Vec<JobFact> {
-        let mut facts = Vec::new();
-        match job.state {
-            JobState::Delayed | JobState::Ready => {
-                facts.push(timed(FactCode::Due, self.due_text(), job.due_at_ms));
-            }
-            JobState::Leased => {
-                let (verb, end) = (
-                    self.ends_or_ended(job.due_at_ms),
-                    self.relative(job.due_at_ms),
-                );
-                let text = format!("Its lease {verb} {end}.");
-                facts.push(timed(FactCode::LeaseEnds, text, job.due_at_ms));
-                facts.extend(self.holder.as_ref().and_then(|holder| self.held_by(holder)));
-            }
-            JobState::Dead | JobState::Done => {}
-        }
-        if job.expires_at_ms > 0 {
-            let expires = self.relative(job.expires_at_ms);
-            let (code, text) = match (job.state, job.failures) {
-                (JobState::Done, _) => (FactCode::KeptUntil, format!("It is forgotten {expires}.")),
-                (_, Some(_)) => (
-                    FactCode::Expires,
-                    format!("It is dropped {expires} unless a worker has started it."),
-                ),
-                // Of the lmstfy wire.
-                (_, None) => (
-                    FactCode::Expires,
-                    format!("It is dropped {expires}, even if a worker holds it."),
-                ),
-            };
-            facts.push(timed(code, text, job.expires_at_ms));
-        }
-        facts
-    }
-
-    /// `None` if another version of this program has stored an invalid name.
-    fn held_by(&self, holder: &JobHolder) -> Option<JobFact> {
-        let since = self.relative(holder.since_ms);
-        let text = format!("Worker {} got it {since}.", holder.name);
-        Some(JobFact {
-            worker: Some(holder.name.parse().ok()?),
-            ..timed(FactCode::HeldBy, text, holder.since_ms)
-        })
-    }
-
-    fn facts_of_the_queue(&self) -> Vec<JobFact> {
-        let found = &self.found;
-        let mut facts = Vec::new();
-        if found.job.state == JobState::Ready {
-            let JobsBefore { least, most } = found.before;
-            facts.push(JobFact {
-                count: (least == most).then_some(most),
-                ..plain(FactCode::Ahead, &self.jobs_ahead())
-            });
-            if found.higher_priority > 0 {
-                let text = self.jobs_of_higher_priority();
-                let ahead = counted(FactCode::HigherPriority, text, found.higher_priority);
-                facts.push(ahead);
-            }
-            let running = match self.max_running {
-                Some(most) => {
-                    let (leased, place) = (found.leased, self.place().to_lowercase());
-                    let text = format!(
-                        "Workers hold {leased} of {most} jobs of {place} that may run at a time."
-                    );
-                    counted(FactCode::Running, text, leased)
-                }
-                None => {
-                    let text = format!("Workers hold {} jobs of its queue.", self.leased);
-                    counted(FactCode::Running, text, self.leased)
-                }
-            };
-            facts.push(running);
-        }
-        if self.is_paused {
-            facts.push(plain(FactCode::QueuePaused, "Its queue is paused."));
-        }
-        if self.policy.closed {
-            facts.push(plain(
-                FactCode::QueueClosed,
-                "Its queue is closed: it takes no new jobs.",
-            ));
-        }
-        if !found.has_pump {
-            let text = "No pump runs for its bucket: delayed jobs do not become ready, leases do not expire.";
-            facts.push(plain(FactCode::PumpMissing, text));
-        }
-        facts
-    }
-}
-
-fn plain(code: FactCode, text: &str) -> JobFact {
-    JobFact {
-        code,
-        text: text.to_owned(),
-        at: None,
-        worker: None,
-        count: None,
-    }
-}
-
-fn timed(code: FactCode, text: String, at_ms: u64) -> JobFact {
-    JobFact {
-        at: Some(Timestamp::saturating(at_ms)),
-        ..plain(code, &text)
-    }
-}
-
-fn counted(code: FactCode, text: String, count: u64) -> JobFact {
-    JobFact {
-        count: Some(count),
-        ..plain(code, &text)
     }
 }

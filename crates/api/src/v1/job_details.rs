@@ -23,6 +23,7 @@ pub(crate) fn details(
         id: job.id,
         queue: queue.queue.clone(),
         key: job.key(),
+        group: job.group(),
         state: job.state,
         priority: Priority::saturating(job.priority),
         created_at: Timestamp::saturating(job.created_at_ms),

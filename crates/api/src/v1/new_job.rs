@@ -5,7 +5,7 @@ use tidegate_core::v1::publish::{DueTime, JobOptions};
 use tidegate_core::v1::retry::RetryChange;
 use tidegate_core::v1::values::{JobAttributes, JobPayload};
 use tidegate_core::{
-    KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays, RetryPolicy,
+    GroupHash, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays, RetryPolicy,
 };
 use tidegate_store::{IdempotentRequest, PublishJob};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -37,7 +37,7 @@ pub(super) fn new_job(
     attributes: JobAttributes,
     options: &JobOptions,
 ) -> NewJob {
-    let key = options.key.as_ref();
+    let (key, group) = (options.key.as_ref(), options.group.as_ref());
     let (delay_ms, run_at_ms) = match options.due() {
         DueTime::After(delay) => (delay.as_ms(), None),
         DueTime::At(instant) => (0, Some(instant.as_ms())),
@@ -45,14 +45,14 @@ pub(super) fn new_job(
     let short = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX);
     let extension = RecordExtension {
         key_hash: key.map(|key| KeyHash::of_job(queue, key.as_str()).0),
-        group_hash: None,
+        group_hash: group.map(|group| GroupHash::of(group.as_str())),
         lease_ms: options.lease.map(|lease| short(lease.as_ms())),
         max_attempts: options.attempts().map(|attempts| attempts.get()),
         retry: options.retry.as_ref().and_then(retry_delays),
         retain_ms: options.retain.map(|retain| short(retain.as_ms())),
     };
     NewJob {
-        attributes: stored_attributes(attributes, &payload.content_type, key),
+        attributes: stored_attributes(attributes, &payload.content_type, key, group),
         body: payload.bytes.into(),
         delay_ms,
         ttl_ms: options

@@ -237,6 +237,7 @@ fn view(queue: &QueueKey, job: &Job, span: Option<TraceParent>) -> LeasedJobView
         run_at: Timestamp::saturating(job.run_at_ms),
         created_at: Timestamp::saturating(job.created_at_ms),
         key: job.key(),
+        group: job.group(),
         attributes: job.client_attributes(),
         traceparent: span.map(|span| span.to_string()),
         content_type,

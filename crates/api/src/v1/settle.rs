@@ -147,7 +147,7 @@ fn leased(jobs: Vec<(LeasedJob, ())>) -> Vec<LeasedJob> {
 
 fn new_result(result: JobPayload) -> NewResult {
     NewResult {
-        attributes: stored_attributes(JobAttributes::default(), &result.content_type, None),
+        attributes: stored_attributes(JobAttributes::default(), &result.content_type, None, None),
         body: result.bytes.into(),
     }
 }

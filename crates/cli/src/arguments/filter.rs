@@ -1,7 +1,7 @@
 //! Which jobs of a queue a command is about.
 
 use clap::Args;
-use tidegate::api::values::{AttributeText, FilterText, JobKey};
+use tidegate::api::values::{AttributeText, FilterText, JobGroup, JobKey};
 use tidegate::{JobFilter, JobState, Timestamp};
 
 use super::choice::choice;
@@ -21,6 +21,9 @@ pub(crate) struct FilterArguments {
     /// Only jobs whose keys begin with this.
     #[arg(long)]
     pub(crate) key_prefix: Option<JobKey>,
+    /// Only jobs of this group.
+    #[arg(long)]
+    pub(crate) group: Option<JobGroup>,
     /// Only jobs with this attribute.
     #[arg(long = "attr", value_name = "NAME=VALUE")]
     pub(crate) attribute: Option<AttributeText>,
@@ -36,6 +39,7 @@ impl From<FilterArguments> for JobFilter {
             due_from: arguments.due_from,
             due_before: arguments.due_before,
             key_prefix: arguments.key_prefix,
+            group: arguments.group,
             attribute: arguments.attribute,
             error_contains: arguments.error,
             error_digest: None,

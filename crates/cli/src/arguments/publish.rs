@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tidegate::api::values::Priority;
+use tidegate::api::values::{JobGroup, Priority};
 use tidegate::{DurationMs, IfExists, Timestamp};
 
 use super::choice::choice;
@@ -50,6 +50,9 @@ pub(crate) struct ContentArguments {
     /// How early the job is delivered among the ready jobs of its queue, 0 to 4: 4 is first. Default: 0.
     #[arg(long, value_parser = priority)]
     pub(crate) priority: Option<Priority>,
+    /// The group of the job, such as its tenant: groups take turns.
+    #[arg(long)]
+    pub(crate) group: Option<JobGroup>,
     /// An attribute of the job. May be repeated.
     #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = attribute)]
     pub(crate) attributes: Vec<(String, String)>,

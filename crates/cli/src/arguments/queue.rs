@@ -37,13 +37,16 @@ pub(crate) enum QueueCommand {
         /// The queue.
         queue: String,
     },
-    /// Limits how many jobs are leased at a time.
+    /// Limits how many jobs are leased at a time, of the queue or of each of its groups.
     MaxRunning {
         /// The queue.
         queue: String,
         /// The number of jobs, or `none` for no limit.
         #[arg(value_name = "JOBS", value_parser = running_limit)]
         jobs: FieldChange<u64>,
+        /// Limits the jobs of each group: with 1, they run one after the other.
+        #[arg(long)]
+        per_group: bool,
     },
     /// Deletes all ready jobs.
     Purge {

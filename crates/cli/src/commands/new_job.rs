@@ -57,6 +57,9 @@ pub(super) fn with_content(
     if let Some(priority) = content.priority {
         job = job.priority(priority.get());
     }
+    if let Some(group) = content.group {
+        job = job.group(group);
+    }
     if let Some(attempts) = content.max_attempts {
         job = job.max_attempts(attempts);
     }

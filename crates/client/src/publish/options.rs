@@ -47,6 +47,12 @@ publish_options! {
         it.priority = Some(Priority::try_from(u64::from(priority))?);
         Ok(())
     };
+    /// Sets the group, such as a tenant or a user: 1 to 128 bytes. Ready jobs of a priority are delivered group by group in
+    /// turn, and the policy of the queue may limit how many jobs of each group run at a time.
+    group(group: impl Into<String>) |group| move |it: &mut JobOptions| {
+        it.group = Some(Into::<String>::into(group).try_into()?);
+        Ok(())
+    };
     /// Sets a key, which is unique in the queue: 1 to 255 bytes. The effect on a job that has it already is set with
     /// `if_exists`.
     key(key: impl Into<String>) |key| move |it: &mut JobOptions| {

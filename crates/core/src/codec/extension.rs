@@ -8,6 +8,7 @@
 
 use super::bad_record::InvalidRecord;
 use crate::extension::{RecordExtension, RetryDelays, RetrySteps};
+use crate::group_hash::GroupHash;
 use crate::limits::RETRY_DELAYS_MAX;
 
 /// The longest delay that a record holds, in ms: it has 48 bits.
@@ -29,7 +30,7 @@ impl RecordExtension {
         field(
             record,
             b'G',
-            self.group_hash.as_ref().map(<[u8; _]>::as_slice),
+            self.group_hash.as_ref().map(|hash| hash.0.as_slice()),
         );
         let lease = self.lease_ms.map(u32::to_be_bytes);
         field(record, b'L', lease.as_ref().map(<[u8; _]>::as_slice));
@@ -55,7 +56,7 @@ impl RecordExtension {
             fields = rest;
             match letter {
                 b'K' => read.key_hash = Some(take(&mut fields)?),
-                b'G' => read.group_hash = Some(take(&mut fields)?),
+                b'G' => read.group_hash = Some(GroupHash(take(&mut fields)?)),
                 b'L' => read.lease_ms = Some(u32::from_be_bytes(take(&mut fields)?)),
                 b'A' => read.max_attempts = Some(u16::from_be_bytes(take(&mut fields)?)),
                 b'R' => read.retry = Some(RetryDelays::take(&mut fields)?),
@@ -144,12 +145,12 @@ fn take<const LENGTH: usize>(fields: &mut &[u8]) -> Result<[u8; LENGTH], Invalid
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extension::{GROUP_HASH_BYTES, KEY_HASH_BYTES};
+    use crate::extension::KEY_HASH_BYTES;
 
     fn full() -> RecordExtension {
         RecordExtension {
             key_hash: Some([7; KEY_HASH_BYTES]),
-            group_hash: Some([9; GROUP_HASH_BYTES]),
+            group_hash: Some(GroupHash([9; 8])),
             lease_ms: Some(86_400_000),
             max_attempts: Some(10),
             retry: Some(RetryDelays {

@@ -25,6 +25,8 @@ impl RecordFlags {
     pub const COUNTS_FAILURES: Self = Self(16);
     /// No number of losses makes the job dead.
     pub const LOSSES_UNLIMITED: Self = Self(32);
+    /// The extension has the hash of a group.
+    pub const GROUPED: Self = Self(64);
     /// The producer wants the job cancelled while a consumer holds it.
     pub const CANCEL_REQUESTED: Self = Self(4096);
     /// A newer version of the job waits for the end of its lease.

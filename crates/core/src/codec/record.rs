@@ -8,6 +8,8 @@ use super::header::{HEADER_BYTES, RecordFlags, RecordHeader};
 use super::payload;
 use super::result::decode_result;
 use crate::extension::RecordExtension;
+use crate::group_hash::GroupHash;
+use crate::keys::ReadyLine;
 use crate::limits::PRIORITY_MAX;
 use crate::{Failures, Job, JobState, KeyHash, NativeOptions, NewJob};
 
@@ -45,6 +47,7 @@ pub fn encode_new_job(
         | RecordFlags::BODY_OUTSIDE.when(stored_bytes > inline_limit_bytes)
         | RecordFlags::COUNTS_FAILURES.when(job.counts_failures())
         | RecordFlags::LOSSES_UNLIMITED.when(has_option(|native| native.losses_unlimited))
+        | RecordFlags::GROUPED.when(has_option(|native| native.extension.group_hash.is_some()))
         | RecordFlags::AWAITED.when(has_option(|native| native.is_awaited))
         | RecordFlags::MARK.when(job.mark)
         | RecordFlags::of_priority(job.native.as_ref().map_or(0, |native| native.priority));
@@ -112,6 +115,27 @@ impl RecordParts {
             extension: Bytes::new(),
             payload: Bytes::new(),
         })
+    }
+
+    /// The list of ready jobs of its queue to which the job belongs while it is ready; `None` = the first one.
+    pub fn ready_line(&self) -> Option<ReadyLine> {
+        let line = ReadyLine {
+            queue: self.header.queue,
+            priority: self.header.flags.priority(),
+            group: self.group_hash(),
+        };
+        (line.priority > 0 || line.group.is_some()).then_some(line)
+    }
+
+    /// The hash of the job's group, if it has one and the extension is not damaged.
+    pub fn group_hash(&self) -> Option<GroupHash> {
+        let extension = self
+            .header
+            .flags
+            .has(RecordFlags::GROUPED)
+            .then_some(&self.extension)?;
+        let (extension, _) = RecordExtension::decode(extension).ok()?;
+        extension.group_hash
     }
 
     /// The hash of the job's key, if it has one and the extension is not damaged.

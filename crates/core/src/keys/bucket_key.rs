@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
+use crate::group_hash::GroupHash;
 use crate::timer_slot::FarSlot;
 
 /// A key of a bucket. `docs/redis-layout.md` describes the contents.
@@ -41,6 +42,8 @@ pub enum BucketKey {
     Line(ReadyLine),
     /// The lines of this queue by their turns.
     Turns(u32),
+    /// The number of leased jobs of each group of this queue.
+    Running(u32),
     /// Hints of the dead jobs of this queue.
     Dead(u32),
     /// Chunks by the time at which `sweep` reads them.
@@ -73,18 +76,24 @@ pub enum BucketKey {
     CorruptBody(u64),
 }
 
-/// The ready jobs of a queue that have one priority.
+/// The ready jobs of a queue that have one priority and one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadyLine {
     /// The number of the queue.
     pub queue: u32,
-    /// At least 1: jobs of priority 0 are in the first line.
+    /// At least 1 without a group: jobs of priority 0 without a group are in the first line.
     pub priority: u8,
+    /// The hash of the group.
+    pub group: Option<GroupHash>,
 }
 
 impl fmt::Display for ReadyLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}", self.queue, self.priority)
+        write!(out, "{}:{}", self.queue, self.priority)?;
+        match self.group {
+            Some(group) => write!(out, ":{group}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -92,10 +101,15 @@ impl FromStr for ReadyLine {
     type Err = ParseIntError;
 
     fn from_str(text: &str) -> Result<Self, ParseIntError> {
-        let (queue, priority) = text.split_once(':').unwrap_or((text, ""));
+        let (queue, line) = text.split_once(':').unwrap_or((text, ""));
+        let (priority, group) = match line.split_once(':') {
+            Some((priority, group)) => (priority, Some(group.parse()?)),
+            None => (line, None),
+        };
         Ok(Self {
             queue: queue.parse()?,
             priority: priority.parse()?,
+            group,
         })
     }
 }
@@ -183,6 +197,7 @@ impl BucketKey {
                 "ready" if rest.contains(':') => Self::Line(rest.parse().ok()?),
                 "ready" => Self::Ready(rest.parse().ok()?),
                 "turns" => Self::Turns(rest.parse().ok()?),
+                "running" => Self::Running(rest.parse().ok()?),
                 "dead" => Self::Dead(rest.parse().ok()?),
                 "q" => Self::Queue(rest.parse().ok()?),
                 "waiting" => Self::Waiting(rest.parse().ok()?),
@@ -218,6 +233,7 @@ impl BucketKey {
             Self::Ready(queue) => ("ready", Some(queue), KeyType::List),
             Self::Line(line) => ("ready", Some(line), KeyType::List),
             Self::Turns(queue) => ("turns", Some(queue), KeyType::SortedSet),
+            Self::Running(queue) => ("running", Some(queue), KeyType::Hash),
             Self::Dead(queue) => ("dead", Some(queue), KeyType::List),
             Self::Expiry => ("expiry", None, KeyType::SortedSet),
             Self::Cleanup => ("cleanup", None, KeyType::SortedSet),
@@ -268,7 +284,9 @@ mod tests {
             "slots",
             "ready:1",
             "ready:1:4",
+            "ready:1:0:17:4294967295",
             "turns:1",
+            "running:1",
             "dead:1",
             "expiry",
             "cleanup",
@@ -297,6 +315,8 @@ mod tests {
             "near:-1",
             "far:27",
             "k:256",
+            "ready:1:4:5",
+            "ready:1:4:5:4294967296",
             "idem:1",
             "idem:1:256",
             "idem:01:2",

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{InvalidPolicy, within, within_ms};
+use super::groups::GroupPolicy;
 use super::retry::RetryPolicy;
 use crate::limits::{
     DURATION_MS_MAX, KEEP_DEAD_MS_MIN, LEASE_MS_MAX, LEASE_MS_MIN, MAX_JOBS_MAX, MAX_RUNNING_MAX,
@@ -35,6 +36,10 @@ pub struct Policy {
     /// The most jobs that are leased at a time; others stay ready until one of these ends. `null` for no limit.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub max_running: Option<u64>,
+    /// Limits of each group of jobs.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub groups: GroupPolicy,
     /// How long dead jobs are kept. `null` for ever.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerDuration>, required = true))]
@@ -52,6 +57,7 @@ impl Default for Policy {
             closed: false,
             max_jobs: None,
             max_running: None,
+            groups: GroupPolicy::default(),
             keep_dead_ms: None,
         }
     }
@@ -84,6 +90,7 @@ impl Policy {
         if let Some(jobs) = self.max_running {
             within("max_running", jobs, 1, MAX_RUNNING_MAX)?;
         }
+        self.groups.check()?;
         match self.keep_dead_ms {
             Some(kept_ms) => within_ms("keep_dead_ms", kept_ms, KEEP_DEAD_MS_MIN, DURATION_MS_MAX),
             None => Ok(()),
@@ -153,6 +160,15 @@ mod tests {
             };
             let error = policy.check().unwrap_err();
             assert_eq!(error.field, "max_running", "{jobs}");
+            let groups = GroupPolicy {
+                max_running: Some(jobs),
+            };
+            let policy = Policy {
+                groups,
+                ..Policy::default()
+            };
+            let error = policy.check().unwrap_err();
+            assert_eq!(error.field, "groups.max_running", "{jobs}");
         }
         assert_eq!(
             rejected(|policy| policy.keep_dead_ms = Some(999)),
@@ -213,6 +229,7 @@ mod tests {
             "closed": false,
             "max_jobs": null,
             "max_running": null,
+            "groups": {"max_running": null},
             "keep_dead_ms": null,
         });
         let policy = Policy::default();
@@ -222,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_text_of_an_answer_has_one_order() {
-        let text = r#"{"lease_ms":30000,"retry":{"max_attempts":3,"delays_ms":[1000,5000],"jitter":0.25},"retain_ms":1000,"paused":true,"paused_until":"2026-11-21T12:30:00.000Z","closed":true,"max_jobs":5,"max_running":2,"keep_dead_ms":60000}"#;
+        let text = r#"{"lease_ms":30000,"retry":{"max_attempts":3,"delays_ms":[1000,5000],"jitter":0.25},"retain_ms":1000,"paused":true,"paused_until":"2026-11-21T12:30:00.000Z","closed":true,"max_jobs":5,"max_running":2,"groups":{"max_running":1},"keep_dead_ms":60000}"#;
         let policy: Policy = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&policy).unwrap(), text);
     }

@@ -2,10 +2,12 @@
 
 mod bounds;
 mod fields;
+mod groups;
 mod retry;
 mod text;
 
 pub use bounds::InvalidPolicy;
 pub use fields::Policy;
+pub use groups::GroupPolicy;
 pub use retry::RetryPolicy;
 pub use text::UnreadablePolicy;

@@ -53,6 +53,9 @@ impl fmt::Display for Policy {
         if let Some(jobs) = self.max_running {
             write!(out, " max_running={jobs}")?;
         }
+        if let Some(jobs) = self.groups.max_running {
+            write!(out, " group_max_running={jobs}")?;
+        }
         match self.keep_dead_ms {
             Some(kept_ms) => write!(out, " keep_dead_ms={kept_ms}"),
             None => Ok(()),
@@ -127,6 +130,9 @@ impl Policy {
             }
             Some(("max_jobs", value)) => self.max_jobs = Some(value.parse().ok()?),
             Some(("max_running", value)) => self.max_running = Some(value.parse().ok()?),
+            Some(("group_max_running", value)) => {
+                self.groups.max_running = Some(value.parse().ok()?)
+            }
             Some(("keep_dead_ms", value)) => self.keep_dead_ms = Some(value.parse().ok()?),
             _ => return None,
         }
@@ -138,6 +144,7 @@ impl Policy {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::groups::GroupPolicy;
     use super::super::retry::RetryPolicy;
     use super::*;
     use crate::extension::RetryDelays;
@@ -175,6 +182,7 @@ mod tests {
         let retain_ms = prop_oneof![Just(0), 0..=RETAIN_MS_MAX];
         let max_jobs = prop::option::of(1..=MAX_JOBS_MAX);
         let max_running = prop::option::of(1..=MAX_RUNNING_MAX);
+        let group_max_running = prop::option::of(1..=MAX_RUNNING_MAX);
         let keep_dead_ms = prop::option::of(1000..1u64 << 44);
         let all = (
             lease_ms,
@@ -182,7 +190,7 @@ mod tests {
             retain_ms,
             pause,
             any::<bool>(),
-            (max_jobs, max_running),
+            (max_jobs, max_running, group_max_running),
             keep_dead_ms,
         );
         all.prop_map(
@@ -192,7 +200,7 @@ mod tests {
                 retain_ms,
                 (paused, paused_until),
                 closed,
-                (max_jobs, max_running),
+                (max_jobs, max_running, group_max_running),
                 keep_dead_ms,
             )| {
                 Policy {
@@ -204,6 +212,9 @@ mod tests {
                     closed,
                     max_jobs,
                     max_running,
+                    groups: GroupPolicy {
+                        max_running: group_max_running,
+                    },
                     keep_dead_ms,
                 }
             },
@@ -260,6 +271,7 @@ mod tests {
             "1 max_jobs=99999999999999999999999",
             "1 max_running=0",
             "1 max_running=5 max_jobs=5",
+            "1 group_max_running=0",
             "1 unknown=5",
             "1 closed=1",
             "1 delays_ms=",

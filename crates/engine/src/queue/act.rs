@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn cursors_are_read_as_they_are_written() {
         assert_eq!(ActCursor::default().to_string(), "0.0.0.0");
-        for text in ["0.0.0.0", "1764.1764000.1.7.dead:0:0:17:1000001:0:1:0"] {
+        for text in ["0.0.0.0", "1764.1764000.1.7.dead:0:0:0:0:17:1000001:0:1:0"] {
             let cursor: ActCursor = text.parse().unwrap();
             assert_eq!(cursor.to_string(), text);
         }

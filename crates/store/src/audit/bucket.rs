@@ -12,7 +12,7 @@ use crate::bodies::UPLOAD_MS;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::table::NamespacedName;
-use crate::verbs::{CheckOutcome, IDEMPOTENCY_MS_MAX, IndexCheck, JobCheck};
+use crate::verbs::{CheckOutcome, IDEMPOTENCY_MS_MAX, IndexCheck, JobCheck, MissingCounts};
 use crate::waiter_id::REGISTERED_MS_MAX;
 
 /// Maximum of `pump.lease`, and so maximum time to live of a roster, in ms.
@@ -143,15 +143,19 @@ impl<'a> BucketAudit<'a> {
         &mut self,
         queue: u32,
         corrected: u64,
-        missing: [i64; 5],
+        missing: MissingCounts,
     ) -> Result<(), StoreError> {
         let (store, bucket) = (self.store, self.bucket);
         let look = match self.options.repair {
-            true => store.audit_counts(bucket, queue, corrected, missing).await,
+            true => store.audit_counts(bucket, queue, corrected, &missing).await,
             false => Ok(CheckOutcome::Inconsistent),
         };
-        self.report_outcome(look, Inconsistency::WrongCounts { queue, missing })
-            .await
+        let groups = missing.running.len();
+        let defect = match missing.jobs {
+            [0, 0, 0, 0, 0] => Inconsistency::WrongGroupCounts { queue, groups },
+            missing => Inconsistency::WrongCounts { queue, missing },
+        };
+        self.report_outcome(look, defect).await
     }
 
     async fn report_outcome(

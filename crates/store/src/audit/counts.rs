@@ -19,24 +19,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redis::Pipeline;
-use tidegate_core::JobState;
 use tidegate_core::codec::RecordHeader;
 use tidegate_core::keys::BucketKey;
 use tidegate_core::layout::{BEFORE_FIRST_NUMBER, CHUNK_JOBS};
+use tidegate_core::{GroupHash, JobState};
 
 use super::bucket::{BucketAudit, COMMANDS_PER_CALL};
 use super::records::{CHUNKS_PER_CALL, Fields, Records, Tally, number_of};
 use crate::error::StoreError;
+use crate::verbs::MissingCounts;
 
 /// Maximum number of chunks that are read in one step: about 1 ms.
 const SMALL_CHUNKS_MAX: usize = 16;
 /// Number of attempts to compare a queue whose jobs change all the time.
 const LOOKS: usize = 4;
 
+/// The number of leased jobs of each group of a queue.
+type GroupCounts = BTreeMap<GroupHash, i64>;
+
 /// The fields of a queue that an audit compares.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct QueueCounts {
     counts: [i64; 5],
+    running: GroupCounts,
     /// Number of corrections of the counts.
     corrected: u64,
     /// Number of jobs published and deliveries taken back.
@@ -59,7 +64,7 @@ impl BucketAudit<'_> {
         let queues: BTreeSet<u32> = queues.collect();
         let mut doubtful = BTreeSet::new();
         for (queue, counts) in self.counts(&queues).await? {
-            if counts.missing(&records.tally, queue) != [0; 5] {
+            if counts.missing(&records.tally, queue) != MissingCounts::default() {
                 doubtful.insert(queue);
             }
         }
@@ -101,7 +106,7 @@ impl BucketAudit<'_> {
         tally: &Tally,
     ) -> Result<(), StoreError> {
         let missing = counts.missing(tally, queue);
-        if missing == [0; 5] {
+        if missing == MissingCounts::default() {
             return Ok(());
         }
         self.correct(queue, counts.corrected, missing).await
@@ -145,7 +150,8 @@ impl BucketAudit<'_> {
         }
         for queue in queues {
             doubtful.remove(&queue);
-            if let Some(counts) = QueueCounts::read(parsed(answers.next())?) {
+            let fields = parsed(answers.next())?;
+            if let Some(counts) = QueueCounts::read(fields, parsed(answers.next())?) {
                 self.compare(queue, counts, &tally).await?;
             }
         }
@@ -184,11 +190,13 @@ impl BucketAudit<'_> {
         for queues in queues.chunks(COMMANDS_PER_CALL) {
             let mut commands = redis::pipe();
             self.ask_counts(queues, &mut commands);
-            let answers: Vec<Vec<Option<String>>> = self.commands(&commands).await?;
-            let counts = queues.iter().copied().zip(answers);
-            all.extend(
-                counts.filter_map(|(queue, fields)| Some((queue, QueueCounts::read(fields)?))),
-            );
+            let answers: Vec<redis::Value> = self.commands(&commands).await?;
+            let mut answers = answers.into_iter();
+            for queue in queues {
+                let fields = parsed(answers.next())?;
+                let counts = QueueCounts::read(fields, parsed(answers.next())?);
+                all.extend(counts.map(|counts| (*queue, counts)));
+            }
         }
         Ok(all)
     }
@@ -199,6 +207,7 @@ impl BucketAudit<'_> {
             let states = JobState::ALL.map(JobState::as_str);
             commands.hmget(of_queue, &["name", "corrected", "arrivals"]);
             commands.arg(&states);
+            commands.hgetall(self.name(&BucketKey::Running(*queue)));
         }
     }
 }
@@ -218,29 +227,43 @@ fn unchanged(queue: u32, first: &Walk, second: &Walk) -> Option<QueueCounts> {
         .iter()
         .all(|other| other.arrivals == counts.arrivals);
     let is_same = first.tally.prints.get(&queue) == second.tally.prints.get(&queue);
-    (no_arrival && is_same).then_some(*counts)
+    (no_arrival && is_same).then(|| counts.clone())
 }
 
 impl QueueCounts {
-    /// Parses name, corrections, arrivals and counts; `None` for a queue without a name.
-    fn read(fields: Vec<Option<String>>) -> Option<Self> {
+    /// Parses name, corrections, arrivals and counts, and the numbers of leased jobs of groups; `None` for a queue without
+    /// a name.
+    fn read(fields: Vec<Option<String>>, running: Vec<(String, String)>) -> Option<Self> {
         let mut fields = fields.into_iter();
         fields.next()??;
         let mut number = || fields.next()??.parse::<i64>().ok();
         let corrected = number().unwrap_or(0).unsigned_abs();
         let arrivals = number().unwrap_or(0);
         let counts = std::array::from_fn(|_| number().unwrap_or(0));
+        let running = running.into_iter();
+        let running = running.filter_map(|(group, leased)| {
+            // A script takes a damaged count for 0.
+            Some((group.parse().ok()?, leased.parse().unwrap_or(0)))
+        });
         Some(Self {
             counts,
+            running: running.collect(),
             corrected,
             arrivals,
         })
     }
 
-    /// The numbers to add to the counts of this queue, by state.
-    fn missing(&self, tally: &Tally, queue: u32) -> [i64; 5] {
+    fn missing(&self, tally: &Tally, queue: u32) -> MissingCounts {
         let real = tally.counts.get(&queue).copied().unwrap_or_default();
-        std::array::from_fn(|state| real[state] - self.counts[state])
+        let mut running = tally.running.get(&queue).cloned().unwrap_or_default();
+        for (group, leased) in &self.running {
+            *running.entry(*group).or_default() -= leased;
+        }
+        running.retain(|_, missing| *missing != 0);
+        MissingCounts {
+            jobs: std::array::from_fn(|state| real[state] - self.counts[state]),
+            running,
+        }
     }
 }
 
@@ -249,7 +272,7 @@ fn add(chunk: u64, fields: Fields, tally: &mut Tally) {
         if let (Some(number), Ok(header)) =
             (number_of(chunk, &field), RecordHeader::decode(&record))
         {
-            tally.add(number, &header);
+            tally.add(number, &header, &record);
         }
     }
 }

@@ -139,6 +139,14 @@ pub enum Inconsistency {
         /// The numbers to add to its counts: delayed, ready, leased, dead, done.
         missing: [i64; 5],
     },
+    /// The numbers of leased jobs of groups of a queue differ from its records.
+    #[error("queue {queue} has wrong counts of leased jobs for {groups} of its groups")]
+    WrongGroupCounts {
+        /// The queue's number.
+        queue: u32,
+        /// How many groups have a wrong count.
+        groups: usize,
+    },
     /// The number of names that a hash counts for the limit of a namespace differs from the names that it has.
     #[error("{key}: has {names} names of namespace {namespace:?}, and counts {counted:?}")]
     WrongNamespaceCount {

@@ -225,6 +225,7 @@ const fn queue_of(key: &BucketKey) -> Option<u32> {
         | BucketKey::Near(queue)
         | BucketKey::Ready(queue)
         | BucketKey::Turns(queue)
+        | BucketKey::Running(queue)
         | BucketKey::Dead(queue) => Some(*queue),
         BucketKey::Line(line) => Some(line.queue),
         _ => None,

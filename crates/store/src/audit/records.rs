@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 use tidegate_core::codec::{InvalidRecord, RecordFlags, RecordHeader, RecordParts};
-use tidegate_core::keys::{BucketKey, ReadyLine};
+use tidegate_core::keys::BucketKey;
 use tidegate_core::layout::CHUNK_JOBS;
-use tidegate_core::{JobId, JobState, SlotWidth};
+use tidegate_core::{GroupHash, JobId, JobState, SlotWidth};
 
 use super::bucket::{BucketAudit, head};
 use super::finding::Inconsistency;
@@ -27,17 +27,28 @@ pub(super) struct ReadJob {
     pub(super) header: RecordHeader,
 }
 
-/// The number of jobs of each queue in each state, and a fingerprint of their headers.
+/// The number of jobs of each queue in each state and of leased ones in each group, and a fingerprint of their headers.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Tally {
     pub(super) counts: HashMap<u32, [i64; 5]>,
+    /// Leased jobs by group.
+    pub(super) running: HashMap<u32, BTreeMap<GroupHash, i64>>,
     pub(super) prints: HashMap<u32, u64>,
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, number: u64, header: &RecordHeader) {
+    pub(super) fn add(&mut self, number: u64, header: &RecordHeader, record: &Bytes) {
         let counts = self.counts.entry(header.queue).or_default();
         counts[header.state as usize - 1] += 1;
+        if header.state == JobState::Leased && header.flags.has(RecordFlags::GROUPED) {
+            let group = RecordParts::split(record)
+                .ok()
+                .and_then(|it| it.group_hash());
+            let running = self.running.entry(header.queue).or_default();
+            if let Some(group) = group {
+                *running.entry(group).or_default() += 1;
+            }
+        }
         let mut print = DefaultHasher::new();
         (number, header.encode()).hash(&mut print);
         let sum = self.prints.entry(header.queue).or_default();
@@ -75,15 +86,16 @@ impl Records {
 }
 
 /// The list that must name a job: of far slots the last that may.
-fn list_of(header: &RecordHeader, slots: SlotWidth) -> BucketKey {
+fn list_of(job: &ReadJob, slots: SlotWidth) -> BucketKey {
+    let header = &job.header;
     match header.state {
         JobState::Delayed | JobState::Leased => BucketKey::Far(slots.slots_of(header.due_at_ms)[0]),
-        JobState::Ready => match header.flags.priority() {
-            0 => BucketKey::Ready(header.queue),
-            priority => BucketKey::Line(ReadyLine {
-                queue: header.queue,
-                priority,
-            }),
+        JobState::Ready => match RecordParts::split(&job.record)
+            .ok()
+            .and_then(|it| it.ready_line())
+        {
+            None => BucketKey::Ready(header.queue),
+            Some(line) => BucketKey::Line(line),
         },
         JobState::Dead => BucketKey::Dead(header.queue),
         // It is in no list: the sweep finds it by its expiry.
@@ -103,7 +115,7 @@ impl BucketAudit<'_> {
                 }
             }
             for job in &page {
-                records.tally.add(job.number, &job.header);
+                records.tally.add(job.number, &job.header, &job.record);
                 records.highest = records.highest.max(job.number);
             }
             self.check_payloads(&page, &mut records).await?;
@@ -234,7 +246,7 @@ impl BucketAudit<'_> {
         hints: &Hints,
         records: &mut Records,
     ) -> Result<(), StoreError> {
-        let list_of = |job: &ReadJob| list_of(&job.header, self.store.inner.slot_width);
+        let list_of = |job: &ReadJob| list_of(job, self.store.inner.slot_width);
         let unnamed = page
             .iter()
             .filter(|job| job.header.state != JobState::Done)

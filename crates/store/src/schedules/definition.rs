@@ -8,7 +8,8 @@ use tidegate_core::schedule::{
     CatchUp, CatchUpRule, InvalidSchedule, Overlap, ScheduleRule, TickTimes,
 };
 use tidegate_core::{
-    KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays, RetrySteps,
+    GROUP_ATTRIBUTE, GroupHash, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension,
+    RetryDelays, RetrySteps,
 };
 
 use crate::table::NamespacedName;
@@ -148,6 +149,8 @@ impl ScheduledJob {
         attributes.push((TICK_ATTRIBUTE.to_owned(), tick_ms.to_string()));
         let listed = self.retry_ms.clone().map(RetrySteps::Listed);
         let growing = self.retry_growing;
+        let group = attributes.iter().find(|(name, _)| name == GROUP_ATTRIBUTE);
+        let group = group.map(|(_, group)| GroupHash::of(group));
         let growing = growing.map(|(first_ms, factor, max_ms)| RetrySteps::Growing {
             first_ms,
             factor,
@@ -167,7 +170,7 @@ impl ScheduledJob {
             native: Some(Box::new(NativeOptions {
                 extension: RecordExtension {
                     key_hash: key.map(|key| key.0),
-                    group_hash: None,
+                    group_hash: group,
                     lease_ms: self.lease_ms,
                     max_attempts: self.max_attempts,
                     retry,

@@ -1,7 +1,9 @@
 //! Checks of single items that seem inconsistent, each in one atomic call. `audit/` selects the items.
 
+use std::collections::BTreeMap;
+
 use tidegate_core::keys::{BucketKey, ReadyLine};
-use tidegate_core::{FarSlot, KEY_HASH_BYTES, Namespace};
+use tidegate_core::{FarSlot, GroupHash, KEY_HASH_BYTES, Namespace};
 
 use super::sweep::PAUSE_MS;
 use crate::error::StoreError;
@@ -59,6 +61,15 @@ pub(crate) enum IndexCheck {
     KeyEntry([u8; KEY_HASH_BYTES]),
     /// This key must have a time to live of at most this, in ms; 0 = must not have one.
     Ttl(BucketKey, u64),
+}
+
+/// Numbers to add to the counts of a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct MissingCounts {
+    /// By state.
+    pub(crate) jobs: [i64; 5],
+    /// Leased jobs by group, without groups whose count is right.
+    pub(crate) running: BTreeMap<GroupHash, i64>,
 }
 
 /// How many names a namespace has in a hash, and how many the hash counts.
@@ -146,14 +157,18 @@ impl Store {
         bucket: u16,
         queue: u32,
         corrected: u64,
-        missing: [i64; 5],
+        missing: &MissingCounts,
     ) -> Result<CheckOutcome, StoreError> {
         let keys = self.keys(bucket);
         let call = self
             .call_on_bucket(&AUDIT_COUNTS, keys.key(&BucketKey::Queue(queue)), keys)
             .arg(queue)
             .arg(corrected);
-        let call = missing.into_iter().fold(call, |call, jobs| call.arg(jobs));
+        let call = missing.jobs.iter().fold(call, |call, jobs| call.arg(jobs));
+        let groups = missing.running.iter();
+        let call = groups.fold(call, |call, (group, leased)| {
+            call.arg(group.to_string()).arg(leased)
+        });
         verdict(call.send().await?.token())
     }
 

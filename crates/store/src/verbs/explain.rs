@@ -42,6 +42,10 @@ pub struct JobSurroundings {
     pub is_waited_for: bool,
     /// The number of leased jobs of the queue in this lane.
     pub leased: u64,
+    /// The number of other lines that take turns with the line of a ready job: groups with jobs of its priority.
+    pub other_lines: u64,
+    /// The number of leased jobs of its group in this lane; `None` without a group.
+    pub leased_of_group: Option<u64>,
     /// Whether a live pump leads the bucket.
     pub has_pump: bool,
 }
@@ -59,6 +63,8 @@ struct Explained {
     leased: u64,
     is_waited_for: bool,
     pump: String,
+    other_lines: u64,
+    leased_of_group: Option<u64>,
 }
 
 impl Store {
@@ -96,6 +102,8 @@ impl Store {
             higher_priority: found.higher_priority,
             is_waited_for: found.is_waited_for,
             leased: found.leased,
+            other_lines: found.other_lines,
+            leased_of_group: found.leased_of_group,
             has_pump,
         }))
     }
@@ -158,6 +166,8 @@ impl Store {
             leased: u64::try_from(reply.integer()?).unwrap_or(0),
             is_waited_for: reply.flag()?,
             pump: String::from_utf8_lossy(&reply.bytes()?).into_owned(),
+            other_lines: reply.count()?,
+            leased_of_group: reply.optional()?,
         }))
     }
 

@@ -41,6 +41,8 @@ const SIX_BYTES: RangeInclusive<u64> = 0..=(1 << 48) - 1;
 const EXACT: RangeInclusive<u64> = 0..=(1 << 53) - 1;
 const PLACE: RangeInclusive<u64> = 0..=99;
 const PRIORITY: RangeInclusive<u64> = 0..=7;
+/// The half of the hash of a group.
+const FOUR_BYTES: RangeInclusive<u64> = 0..=u32::MAX as u64;
 
 impl ListPart {
     fn has_any(self, states: &[JobState]) -> bool {
@@ -60,7 +62,8 @@ impl ListPart {
             Self::Far => &[LEVEL, SIX_BYTES, EXACT, EXACT],
             Self::Near => &[SIX_BYTES, SIX_BYTES],
             Self::Ready | Self::Dead => &[
-                PRIORITY, EXACT, EXACT, SIX_BYTES, SIX_BYTES, SIX_BYTES, EXACT,
+                PRIORITY, FOUR_BYTES, FOUR_BYTES, EXACT, EXACT, SIX_BYTES, SIX_BYTES, SIX_BYTES,
+                EXACT,
             ],
             Self::Done => &[ANY, SIX_BYTES, PLACE, EXACT],
         }
@@ -121,7 +124,7 @@ impl ListPosition {
     /// The same position after the caller has changed the jobs before it: their due times no longer identify it.
     #[must_use]
     pub fn behind_changed_jobs(mut self) -> Self {
-        const DUE_MS: usize = 4;
+        const DUE_MS: usize = 6;
         if matches!(self.part, ListPart::Ready | ListPart::Dead)
             && let Some(due_ms) = self.place.get_mut(DUE_MS)
         {

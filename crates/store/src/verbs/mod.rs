@@ -38,7 +38,7 @@ mod waiting;
 mod withdraw;
 
 pub use ack::{AckRequest, Acked, NewResult};
-pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck, NamespaceCount};
+pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck, MissingCounts, NamespaceCount};
 pub use cancel::CancelOutcome;
 pub use change::ChangeOutcome;
 pub use explain::{JobSurroundings, JobsBefore};

@@ -80,6 +80,8 @@ pub struct ReserveOptions {
     /// The number of jobs of the lane that may be leased at a time, in all processes together; `None` = not limited.
     /// Leases that exceed it already stay. Once leases end, one of the registered processes is rung.
     pub max_running: Option<u64>,
+    /// The same of each group of jobs of the lane.
+    pub group_max_running: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,10 +224,11 @@ impl Store {
         let call = call.arg(self.call_deadline(self.keys(bucket).prefix()));
         let waiter = options.registers.then_some(&self.inner.waiter);
         let call = call.arg(waiter.map_or("", WaiterId::as_str));
-        let call = match options.max_running {
-            Some(max_running) => call.arg(max_running),
+        let limits = [options.max_running, options.group_max_running];
+        let call = limits.into_iter().fold(call, |call, limit| match limit {
+            Some(jobs) => call.arg(jobs),
             None => call.arg(""),
-        };
+        });
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.lease.argument())
         });

@@ -91,6 +91,7 @@ impl NativeRun<'_> {
         let options = ReserveOptions {
             registers: false,
             max_running,
+            group_max_running: None,
         };
         let reserved = store.reserve_with(&self.queues[queue], &claims, options);
         let reserved = reserved.await.unwrap();

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Script, Value};
-use tidegate_core::codec::{RecordFlags, RecordHeader};
-use tidegate_core::keys::{LAYOUT, bucket_of_channel};
-use tidegate_core::{FarSlot, SlotWidth};
+use tidegate_core::codec::{RecordFlags, RecordHeader, RecordParts};
+use tidegate_core::keys::{LAYOUT, ReadyLine, bucket_of_channel};
+use tidegate_core::{FarSlot, GroupHash, SlotWidth};
 
 use crate::redis_control::connect_to_redis;
 
@@ -32,6 +32,7 @@ dump('c', all_of_hash)
 dump('q', all_of_hash)
 dump('ready', all_of_list)
 dump('turns', all_of_sorted_set)
+dump('running', all_of_hash)
 dump('dead', all_of_list)
 dump('far', all_of_list)
 dump('near', all_of_sorted_set)
@@ -54,6 +55,9 @@ return reply
 pub(super) struct RecordSnapshot {
     pub(super) number: u64,
     pub(super) header: RecordHeader,
+    /// The list of ready jobs that it belongs to while it is ready.
+    pub(super) line: Option<ReadyLine>,
+    pub(super) group: Option<GroupHash>,
 }
 
 impl RecordSnapshot {
@@ -75,8 +79,10 @@ pub(super) struct BucketSnapshot {
     pub(super) queues: HashMap<u32, HashMap<String, i64>>,
     /// The fields of the index of names: queues and their numbers, and how many queues each namespace has.
     pub(super) names: HashMap<String, String>,
-    /// Queue number, priority and job number of each entry.
-    pub(super) ready: Vec<(u32, u8, u64)>,
+    /// Queue number, line and job number of each entry.
+    pub(super) ready: Vec<(u32, Option<ReadyLine>, u64)>,
+    /// Queue number → group → number of its leased jobs.
+    pub(super) running: HashMap<u32, HashMap<GroupHash, i64>>,
     /// Queue number and line of each turn.
     pub(super) turns: Vec<(u32, String)>,
     /// Queue number and job number of each entry.
@@ -189,11 +195,17 @@ impl BucketSnapshot {
                 self.queues.insert(number(name) as u32, counts.collect());
             }
             "ready" => {
-                let (queue, priority) = name.split_once(':').unwrap_or((name, "0"));
-                let priority = number(priority) as u8;
+                let queue = name.split(':').next().unwrap_or(name);
+                let line = name.parse().ok();
                 let hints = entries(queue, contents).into_iter();
                 self.ready
-                    .extend(hints.map(|(queue, number)| (queue, priority, number)));
+                    .extend(hints.map(|(queue, number)| (queue, line, number)));
+            }
+            "running" => {
+                let running = pairs::<String, i64>(contents).into_iter();
+                let running =
+                    running.map(|(group, leased)| (group.parse().expect("a group"), leased));
+                self.running.insert(number(name) as u32, running.collect());
             }
             "turns" => {
                 let lines = pairs::<String, f64>(contents).into_iter();
@@ -228,10 +240,15 @@ impl BucketSnapshot {
     fn add_chunk(&mut self, chunk: u64, fields: Vec<(u64, Vec<u8>)>) {
         for (field, bytes) in fields {
             let number = chunk * CHUNK + field;
-            let header = RecordHeader::decode(&bytes)
+            let parts = RecordParts::split(&bytes.into())
                 .unwrap_or_else(|error| panic!("job {number} of bucket {}: {error}", self.number));
-            self.records
-                .insert(number, RecordSnapshot { number, header });
+            let record = RecordSnapshot {
+                number,
+                line: parts.ready_line(),
+                group: parts.group_hash(),
+                header: parts.header,
+            };
+            self.records.insert(number, record);
         }
     }
 }

@@ -99,6 +99,7 @@ fn all(job: &JobDetails) -> Markup {
     html! {
         dl {
             @if let Some(key) = &job.key { dt { "Key" } dd { code { (key.as_str()) } } }
+            @if let Some(group) = &job.group { dt { "Group" } dd { code { (group.as_str()) } } }
             @if !job.priority.is_lowest() { dt { "Priority" } dd { (job.priority.get()) } }
             dt { "Published" } dd { (text::time(job.created_at)) }
             @if let Some(at) = job.run_at { dt { "Due" } dd { (text::time(at)) } }

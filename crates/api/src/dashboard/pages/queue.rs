@@ -228,6 +228,7 @@ fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
             dt { "Retry delays" } dd { (delays) }
             dt { "Jobs at most" } dd { @match policy.max_jobs { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Running at most" } dd { @match policy.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
+            dt { "Running at most of a group" } dd { @match policy.groups.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Done jobs are kept" } dd { (text::duration(policy.retain_ms)) }
             dt { "Dead jobs are kept" } dd { @match policy.keep_dead_ms { Some(kept_ms) => (text::duration(kept_ms)), None => "for ever" } }
         }

@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_header_of_an_option_is_read_as_that_option() {
         let options = in_query::<JobOptions>();
-        assert_eq!(options.len(), 15);
+        assert_eq!(options.len(), 16);
         for option in &options {
             let header = in_header(option).name;
             let read = merge_option_headers(Vec::new(), [(header.as_str(), &b"x"[..])]);

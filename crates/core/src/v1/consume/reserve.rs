@@ -7,8 +7,8 @@ use crate::v1::checks::{check_count, check_lease, check_wait};
 use crate::v1::input::{CheckedRequest, TextOrObject, text_or_object};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
-    Base64Bytes, ContentType, DurationMs, JobAttributes, JobKey, JsonText, LeaseText, MaxJobs,
-    PayloadFormat, QueueOrder, QueueWeight, Timestamp, WorkerNameText, even_null,
+    Base64Bytes, ContentType, DurationMs, JobAttributes, JobGroup, JobKey, JsonText, LeaseText,
+    MaxJobs, PayloadFormat, QueueOrder, QueueWeight, Timestamp, WorkerNameText, even_null,
 };
 use crate::{JobId, QueueName};
 
@@ -158,6 +158,8 @@ pub struct LeasedJobView {
     pub created_at: Timestamp,
     /// Its key, if it has one.
     pub key: Option<JobKey>,
+    /// Its group, if it has one.
+    pub group: Option<JobGroup>,
     /// Its attributes.
     #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
     pub attributes: JobAttributes,

@@ -1,10 +1,10 @@
-//! The content of a job: payload, content type, key and attributes. Content type and key are stored as attributes whose
-//! names begin with a colon, which clients cannot use.
+//! The content of a job: payload, content type, key, group and attributes. Content type, key and group are stored as
+//! attributes whose names begin with a colon, which clients cannot use.
 
 use std::collections::BTreeMap;
 
-use crate::v1::values::{ContentType, JobAttributes, JobKey, JobPayload};
-use crate::{Attributes, CONTENT_TYPE_ATTRIBUTE, Job, KEY_ATTRIBUTE};
+use crate::v1::values::{ContentType, JobAttributes, JobGroup, JobKey, JobPayload};
+use crate::{Attributes, CONTENT_TYPE_ATTRIBUTE, GROUP_ATTRIBUTE, Job, KEY_ATTRIBUTE};
 
 /// The stored form of `application/json`: most jobs have it, and it would take 15 bytes more. It is no content type.
 const JSON_TYPE: &str = "j";
@@ -14,6 +14,7 @@ pub fn stored_attributes(
     attributes: JobAttributes,
     content_type: &ContentType,
     key: Option<&JobKey>,
+    group: Option<&JobGroup>,
 ) -> Attributes {
     let mut stored: Attributes = attributes.0.into_iter().collect();
     if *content_type != ContentType::BYTES {
@@ -26,12 +27,19 @@ pub fn stored_attributes(
     if let Some(key) = key {
         stored.push((KEY_ATTRIBUTE.to_owned(), key.to_string()));
     }
+    if let Some(group) = group {
+        stored.push((GROUP_ATTRIBUTE.to_owned(), group.to_string()));
+    }
     stored
 }
 
 impl Job {
     pub fn key(&self) -> Option<JobKey> {
         self.attribute(KEY_ATTRIBUTE)?.parse().ok()
+    }
+
+    pub fn group(&self) -> Option<JobGroup> {
+        self.attribute(GROUP_ATTRIBUTE)?.parse().ok()
     }
 
     /// The content type of the payload; bytes if the job was published on another wire.
@@ -67,7 +75,7 @@ mod tests {
 
     fn stored_type(content_type: &str) -> Option<String> {
         let content_type = content_type.parse().unwrap();
-        let stored = stored_attributes(JobAttributes::default(), &content_type, None);
+        let stored = stored_attributes(JobAttributes::default(), &content_type, None, None);
         stored.into_iter().next().map(|(_, text)| text)
     }
 

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::v1::input::CheckedRequest;
-use crate::v1::values::{ContentType, ErrorText, JobAttributes, JobKey, Priority, Timestamp};
+use crate::v1::values::{
+    ContentType, ErrorText, JobAttributes, JobGroup, JobKey, Priority, Timestamp,
+};
 use crate::{JobId, JobState, QueueName};
 
 /// The parameters of all paths that name a job.
@@ -45,6 +47,8 @@ pub struct JobDetails {
     pub queue: QueueName,
     /// Its key, if it has one.
     pub key: Option<JobKey>,
+    /// Its group, if it has one. Absent once it is done.
+    pub group: Option<JobGroup>,
     /// Its state.
     pub state: JobState,
     /// Its priority. Absent if it is 0.
@@ -114,6 +118,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&waiting).unwrap(), json);
         json["state"] = json!("dead");
         json["key"] = json!("order-17");
+        json["group"] = json!("tenant-17");
         json["priority"] = json!(3);
         json["reason"] = json!("permanent");
         json["attributes"] = json!({"tenant": "a"});

@@ -22,6 +22,8 @@ pub enum JobCause {
     Paused,
     /// Workers hold as many jobs of its queue, or of its lane, as its policy allows at a time.
     RunningLimit,
+    /// Workers hold as many jobs of its group as the policy of its queue allows at a time.
+    GroupFull,
     /// No worker waits for its queue, or holds a job of it.
     NoWorker,
     /// Jobs of a higher priority are before it.
@@ -61,8 +63,12 @@ pub enum FactCode {
     Ahead,
     /// How many jobs of a higher priority are before it in its lane.
     HigherPriority,
+    /// How many other groups take turns with its group: with groups, jobs are only before it if they are of its own.
+    Turns,
     /// How many jobs of its queue workers hold, in its lane.
     Running,
+    /// How many jobs of its group workers hold, in its lane.
+    GroupRunning,
     /// Its queue is paused.
     QueuePaused,
     /// Its queue takes no new jobs.

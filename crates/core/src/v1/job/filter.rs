@@ -7,7 +7,7 @@ use crate::JobState;
 use crate::limits::ConfigurableLimits;
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
-use crate::v1::values::{AttributeText, FilterText, JobKey, Timestamp};
+use crate::v1::values::{AttributeText, FilterText, JobGroup, JobKey, Timestamp};
 
 /// A filter for jobs. It selects the jobs that match all its fields; without a field it selects all jobs.
 #[serde_with::skip_serializing_none]
@@ -28,6 +28,8 @@ pub struct JobFilter {
     pub due_before: Option<Timestamp>,
     /// How their keys begin.
     pub key_prefix: Option<JobKey>,
+    /// Their group.
+    pub group: Option<JobGroup>,
     /// An attribute that they have, as `NAME=VALUE`.
     pub attribute: Option<AttributeText>,
     /// A part of their last error, with the same upper and lower case.
@@ -76,6 +78,7 @@ mod tests {
             ("state", "dead"),
             ("due_from", "2026-11-21T12:00:00Z"),
             ("key_prefix", "order-"),
+            ("group", "tenant-17"),
             ("attribute", "tenant=a=b"),
             ("error_contains", "smtp: 550"),
         ]);

@@ -45,6 +45,7 @@ impl BatchItem {
         "delay",
         "run_at",
         "priority",
+        "group",
         "key",
         "if_exists",
         "retain",

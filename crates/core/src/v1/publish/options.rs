@@ -8,7 +8,7 @@ use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::{RetryChange, retry_of_job};
 use crate::v1::values::{
-    DurationMs, IdempotencyKey, JobKey, MaxAttempts, MaxDeliveries, Priority, Timestamp,
+    DurationMs, IdempotencyKey, JobGroup, JobKey, MaxAttempts, MaxDeliveries, Priority, Timestamp,
 };
 use crate::{Durability, IfExists};
 
@@ -37,6 +37,9 @@ pub struct JobOptions {
     pub run_at: Option<Timestamp>,
     /// Ready jobs of a higher priority are delivered first, but every eighth job has a lower one if there is any.
     pub priority: Option<Priority>,
+    /// A group, such as a tenant or a user. Ready jobs of a priority are delivered group by group in turn; jobs without a
+    /// group are one group. The policy of the queue may limit how many jobs of each group run at a time.
+    pub group: Option<JobGroup>,
     /// A key that is unique in the queue.
     pub key: Option<JobKey>,
     /// The rule if a job has the key: `keep` by default.

@@ -10,7 +10,7 @@ mod view;
 
 pub use lanes::{QueueLanes, SetLanesBody};
 pub use list::ListQuery;
-pub use policy_change::PolicyChange;
+pub use policy_change::{GroupPolicyChange, PolicyChange};
 pub use policy_list::QueuePolicy;
 pub use purge::{PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState};
 pub use respawn::{Respawn, RespawnAnswer, RespawnOutcome};

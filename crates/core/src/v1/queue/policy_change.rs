@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Policy;
 use crate::limits::ConfigurableLimits;
 use crate::v1::checks::check_lease;
 use crate::v1::field_change::FieldChange;
@@ -10,6 +9,26 @@ use crate::v1::input::{CheckedRequest, changed_object};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::RetryChange;
 use crate::v1::values::{DurationMs, Timestamp};
+use crate::{GroupPolicy, Policy};
+
+/// Limits of each group of jobs of a queue, or a change of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct GroupPolicyChange {
+    /// The most jobs of a group that are leased at a time; `null` for no limit.
+    #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, minimum = 1))]
+    pub max_running: FieldChange<u64>,
+}
+
+impl GroupPolicyChange {
+    fn apply_to(self, current: GroupPolicy) -> GroupPolicy {
+        GroupPolicy {
+            max_running: self.max_running.apply_to_option(current.max_running),
+        }
+    }
+}
 
 /// A policy, or a change of it. `PUT` replaces the policy: absent fields have their defaults. `PATCH` merges as in RFC
 /// 7396: absent fields stay as they are. In both, `null` stands for the default.
@@ -53,6 +72,14 @@ pub struct PolicyChange {
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>, minimum = 1))]
     pub max_running: FieldChange<u64>,
+    /// Limits of each group of jobs; `null` for none.
+    #[serde(
+        default,
+        deserialize_with = "changed_object",
+        skip_serializing_if = "FieldChange::is_kept"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<GroupPolicyChange>))]
+    pub groups: FieldChange<GroupPolicyChange>,
     /// How long dead jobs are kept; `null` for ever.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
@@ -95,6 +122,11 @@ impl PolicyChange {
             closed: self.closed.apply(current.closed, default.closed),
             max_jobs: self.max_jobs.apply_to_option(current.max_jobs),
             max_running: self.max_running.apply_to_option(current.max_running),
+            groups: match self.groups {
+                FieldChange::Keep => current.groups,
+                FieldChange::Reset => default.groups,
+                FieldChange::Set(change) => change.apply_to(current.groups),
+            },
             keep_dead_ms: self.keep_dead.map(ms).apply_to_option(current.keep_dead_ms),
         };
         policy.check().map_err(|invalid| {
@@ -139,6 +171,11 @@ impl CheckedRequest for PolicyChange {
             let detail =
                 "max_running must be at least 1; use paused to stop deliveries, null for no limit";
             return Err(InvalidRequest::of_field("max_running", detail));
+        }
+        let groups = self.groups.value().copied().unwrap_or_default();
+        if groups.max_running.value() == Some(&0) {
+            let detail = "groups.max_running must be at least 1; use paused to stop deliveries, null for no limit";
+            return Err(InvalidRequest::of_field("groups.max_running", detail));
         }
         Ok(())
     }

@@ -43,6 +43,7 @@ impl ScheduleJob {
         "attributes",
         "delay",
         "priority",
+        "group",
         "retain",
         "lease",
         "max_attempts",

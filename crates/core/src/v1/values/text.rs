@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::job_id::JobId;
 use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
-    IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
-    POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
+    GROUP_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX,
+    NAME_BYTES_MAX, POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX,
+    WORKER_NAME_BYTES_MAX,
 };
 use crate::name::{Namespace, QueueName};
 use crate::v1::problem::{InvalidValue, ProblemCode};
@@ -284,6 +285,11 @@ text_type! {
 text_type! {
     /// The key of a job, unique in its queue: 1 to [`KEY_BYTES_MAX`] bytes of UTF-8 without control characters.
     JobKey, schema "JobKey", rule TextRule { what: "the key of a job", ..FREE }
+}
+
+text_type! {
+    /// The group of a job, such as its tenant: 1 to [`GROUP_BYTES_MAX`] bytes of UTF-8 without control characters.
+    JobGroup, schema "JobGroup", rule TextRule { what: "the group of a job", bytes_max: GROUP_BYTES_MAX, ..FREE }
 }
 
 text_type! {

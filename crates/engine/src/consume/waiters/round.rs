@@ -99,6 +99,7 @@ impl ServedQueue for Rounds {
         let options = ReserveOptions {
             registers: round.waits,
             max_running: self.max_running(round.lane),
+            group_max_running: self.pool.policies.group_max_running(&self.source.queue),
         };
         let store = self.pool.store();
         match store.reserve_with(lane, &claims, options).await {

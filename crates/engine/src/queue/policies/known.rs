@@ -118,15 +118,18 @@ impl KnownPolicies {
         if let Some(end) = policy.paused_until {
             self.pause_ends.insert((end.as_ms(), queue.clone()));
         }
-        let is_raised = before
-            .max_running
-            .is_some_and(|before| policy.max_running.is_none_or(|now| now > before));
+        let is_raised = [
+            (before.max_running, policy.max_running),
+            (before.groups.max_running, policy.groups.max_running),
+        ]
+        .into_iter()
+        .any(|(before, now)| before.is_some_and(|before| now.is_none_or(|now| now > before)));
         if was_paused && !self.is_paused(&queue) || is_raised {
             self.unblocked.insert(queue);
         }
     }
 
-    /// Takes the queues whose pause has ended, or whose limit of running jobs is higher than before. Returns also the
+    /// Takes the queues whose pause has ended, or one of whose limits of running jobs is higher than before. Returns also the
     /// time until the next pause ends, if one does.
     pub(super) fn take_unblocked(&mut self) -> (BTreeSet<QueueKey>, Option<Duration>) {
         let now_ms = self.now_ms();

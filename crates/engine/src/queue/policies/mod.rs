@@ -100,6 +100,11 @@ impl PolicyTable {
         self.known.read().policy(queue)?.max_running
     }
 
+    /// The number of jobs of each group of a queue that may be leased at a time; `None` = not limited.
+    pub fn group_max_running(&self, queue: &QueueKey) -> Option<u64> {
+        self.known.read().policy(queue)?.groups.max_running
+    }
+
     /// Up to `limit` queues of these namespaces with a stored policy, in their order, from the first one behind
     /// `after`.
     pub fn list(

@@ -172,7 +172,7 @@ fn fields_of_items_are_known_and_there_once() {
     expect_error(
         &json!({"jobs": [{"dealy": "1s"}]}),
         "invalid_body: jobs[0].dealy: unknown field `dealy`, expected one of `payload`, `payload_base64`, `content_type`, \
-         `attributes`, `delay`, `run_at`, `priority`, `key`, `if_exists`, `retain`, `idempotency_key`, `durability`, `lease`, \
+         `attributes`, `delay`, `run_at`, `priority`, `group`, `key`, `if_exists`, `retain`, `idempotency_key`, `durability`, `lease`, \
          `max_attempts`, `retry`, `start_within`, `max_deliveries`, `ttl`",
     );
 }
