@@ -27,7 +27,7 @@ end
 for _, key in ipairs({ ARGV[3], ARGV[4] }) do
   for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'HKEYS', 'HLEN', 'LLEN', 'LPOP', 'PERSIST', 'STRLEN' }) do need(command, key) end
   for _, command in ipairs({ 'HDEL', 'HEXISTS', 'HGET', 'HMGET', 'HSCAN', 'INCRBY', 'LINDEX', 'LPUSH', 'PEXPIRE', 'RPUSH', 'SET',
-    'ZRANK', 'ZREM', 'ZSCAN', 'ZSCORE' }) do
+    'ZMSCORE', 'ZRANK', 'ZREM', 'ZSCAN', 'ZSCORE' }) do
     need(command, key, '1')
   end
   for _, command in ipairs({ 'GETRANGE', 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'LREM', 'LSET', 'LTRIM', 'ZADD', 'ZCOUNT', 'ZRANGE', 'ZREMRANGEBYRANK',

@@ -355,7 +355,7 @@ fn an_item_of_a_batch_has_the_options_of_a_publish() {
     let item = validator.schema("BatchItem")["properties"]
         .as_object()
         .unwrap();
-    assert_eq!(options.len(), 15);
+    assert_eq!(options.len(), 16);
     // A batch does not wait for its jobs.
     for (name, schema) in options.iter().filter(|(name, _)| *name != "wait") {
         assert_eq!(

@@ -34,6 +34,9 @@ pub struct VersionSpec {
     /// Its priority, on the native API.
     #[serde(default)]
     pub priority: u8,
+    /// The number of its group, on the native API.
+    #[serde(default)]
+    pub group: Option<u8>,
     /// How long it keeps its key after it is done.
     pub retain: u64,
     /// The number of the idempotency key of the request, which may be repeated.

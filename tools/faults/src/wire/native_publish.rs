@@ -72,6 +72,10 @@ fn options(version: &VersionSpec) -> JobOptions {
         delay: unless_zero(version.delay),
         run_at: version.run_at.map(|at| Timestamp::saturating(at / MS)),
         priority: (version.priority > 0).then(|| Priority::saturating(version.priority)),
+        group: version.group.map(|group| {
+            let text = format!("group-{group}");
+            text.parse().expect("a group")
+        }),
         key: version.key.map(|key| key_text(key).parse().expect("a key")),
         if_exists: version.key.map(|_| version.if_exists),
         retain: unless_zero(version.retain),

@@ -33,6 +33,9 @@ pub struct ConsumeOptions {
     /// Jobs of all priorities in turn. Native wire
     #[arg(long)]
     pub(super) priorities: bool,
+    /// Jobs of so many groups in turn; 0 = without a group. Native wire
+    #[arg(long, default_value_t = 0, conflicts_with = "priorities")]
+    pub(super) groups: u64,
 }
 
 impl ConsumeOptions {
@@ -42,12 +45,14 @@ impl ConsumeOptions {
         run.report.parameter("body bytes", self.body_bytes);
         run.report.parameter("queues", self.queues);
         run.report.parameter("priorities", self.priorities);
+        run.report.parameter("groups", self.groups);
         let queues = run.queues("consume", self.queues);
         let filling = FillOptions {
             body_bytes: self.body_bytes,
-            option: match self.priorities {
-                true => JobOption::Priority,
-                false => JobOption::None,
+            option: match (self.priorities, self.groups) {
+                (true, _) => JobOption::Priority,
+                (false, 0) => JobOption::None,
+                (false, groups) => JobOption::Group(groups),
             },
             ..FillOptions::new(&queues, self.jobs)
         };

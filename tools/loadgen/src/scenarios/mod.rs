@@ -91,8 +91,14 @@ impl Scenario {
         let (needs_native, prefers_native) = match self {
             Self::Touch(_) | Self::Call(_) | Self::Schedules(_) => (true, true),
             Self::Memory(options) => (options.has_keys(), options.has_keys()),
-            Self::Publish(options) => (options.priorities, options.keyed || options.priorities),
-            Self::Consume(options) => (options.priorities, options.priorities),
+            Self::Publish(options) => {
+                let has_lines = options.priorities || options.groups > 0;
+                (has_lines, options.keyed || has_lines)
+            }
+            Self::Consume(options) => {
+                let has_lines = options.priorities || options.groups > 0;
+                (has_lines, has_lines)
+            }
             Self::Bulk(options) => (options.keyed, options.keyed),
             _ => (false, false),
         };

@@ -21,6 +21,8 @@ pub(crate) enum JobOption {
     IdempotencyKey,
     /// A priority: all five in turn.
     Priority,
+    /// One of so many groups, in turn.
+    Group(u64),
 }
 
 /// The priority of the job with this number.
@@ -78,6 +80,11 @@ impl PublishRequest {
                     (JobOption::Priority, _) => {
                         let priority = priority_of(number);
                         let rest = format_args!("{path}?priority={priority}&delay={delay}s");
+                        requests.write_head(bytes, "POST", rest);
+                    }
+                    (JobOption::Group(groups), _) => {
+                        let group = number % groups;
+                        let rest = format_args!("{path}?group=tenant-{group}&delay={delay}s");
                         requests.write_head(bytes, "POST", rest);
                     }
                     (_, 0) => requests.write_head(bytes, "POST", path),
@@ -144,6 +151,9 @@ impl PublishRequest {
                     write!(body, ",\"idempotency_key\":\"request-{number}\"")
                 }
                 JobOption::Priority => write!(body, ",\"priority\":{}", priority_of(number)),
+                JobOption::Group(groups) => {
+                    write!(body, ",\"group\":\"tenant-{}\"", number % groups)
+                }
             };
             body.push(b'}');
         }

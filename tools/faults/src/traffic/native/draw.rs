@@ -12,6 +12,7 @@ use crate::wire::job_lease;
 const MS: u64 = 1000;
 /// Few, so that often another job has the key.
 const KEYS: u32 = 8;
+const GROUPS: u8 = 6;
 const DELAY_MAX_MS: u64 = 4000;
 const RETAIN_MS: std::ops::Range<u64> = 300..3000;
 /// The part of single publishes that wait.
@@ -69,6 +70,9 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec 
             true => random.random_range(1..=4),
             false => 0,
         },
+        group: random
+            .random_bool(0.5)
+            .then(|| random.random_range(0..GROUPS)),
         lease: job_lease(drawn.number),
         retry,
         retain: match key.is_some() && random.random_bool(0.4) {

@@ -29,7 +29,7 @@ fn full() -> Value {
     json!({
         "lease": "90s", "retry": {"max_attempts": 3, "delays": ["2m", "10m"], "jitter": 0}, "retain": "1d",
         "paused": true, "paused_until": "2026-11-21T12:30:00Z", "closed": true, "max_jobs": 1000,
-        "max_running": 8,
+        "max_running": 8, "groups": {"max_running": 2},
         "keep_dead": "30d",
     })
 }
@@ -56,6 +56,11 @@ fn a_put_sets_every_field() {
         (policy.max_jobs, policy.max_running),
         (Some(1_000), Some(8))
     );
+    assert_eq!(policy.groups.max_running, Some(2));
+    let merged = patched(&policy, &json!({"groups": {}}));
+    assert_eq!(merged, policy);
+    let reset = patched(&policy, &json!({"groups": {"max_running": null}}));
+    assert_eq!(reset.groups.max_running, None);
     assert_eq!(policy.keep_dead_ms, Some(2_592_000_000));
     assert_eq!(put(&json!({})), Policy::default());
 }
@@ -187,7 +192,18 @@ fn other_policies_are_rejected() {
             json!({"retry": [3]}),
             "invalid_body: retry: invalid type: sequence, expected a JSON object",
         ),
-        (json!({"groups": {}}), "invalid_body: groups: unknown field"),
+        (
+            json!({"groups": {"running": 1}}),
+            "invalid_body: groups.running: unknown field",
+        ),
+        (
+            json!({"groups": {"max_running": 0}}),
+            "invalid_parameter: groups.max_running: ",
+        ),
+        (
+            json!({"groups": 1}),
+            "invalid_body: groups: invalid type: integer `1`, expected a JSON object",
+        ),
     ] {
         let error = read(&body).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{body}: {error}");
