@@ -71,7 +71,7 @@ local function other_lines()
 end
 
 local group = group_of(job[FLAGS], job[RECORD])
-local running = group and (tonumber(call('HGET', prefix .. 'running:' .. queue, group)) or 0) or -1
+local running = group and leased_in(call('HGET', prefix .. 'running:' .. queue, group)) or -1
 local is_found, before = jobs_before()
 local counts = call('HMGET', prefix .. 'q:' .. queue, STATES[READY], STATES[LEASED])
 local body_bytes = has(job, BODY_OUTSIDE) and call('STRLEN', prefix .. 'body:' .. job[NUMBER]) or -1

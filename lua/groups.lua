@@ -26,13 +26,15 @@ local function hold(queue, lines, places, empty, group_limit)
   call('HSET', prefix .. 'q:' .. number, 'held_for', text('%d', group_limit))
 end
 
--- Whether a line is held.
-local function is_held(queue, line)
-  local turn = call('ZSCORE', prefix .. 'turns:' .. text('%d', queue), line)
-  return turn and tonumber(turn) >= HELD
+-- A line among these keys that is not held.
+local function first_not_held(queue, lines)
+  for line in pairs(lines) do
+    local turn = call('ZSCORE', prefix .. 'turns:' .. text('%d', queue), line)
+    if turn and tonumber(turn) < HELD then return line end
+  end
 end
 
--- Gives lines that were held for another limit their turns back, up to `most`. Returns how many.
+-- Gives lines that were held for a lower limit their turns back, up to `most`. Returns how many.
 local function give_all_back(queue, most)
   local number = text('%d', queue)
   local lines = call('ZRANGE', prefix .. 'turns:' .. number, text('%.0f', HELD), '+inf', 'BYSCORE', 'LIMIT', 0, min(most, VALUES_MAX))

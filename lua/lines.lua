@@ -41,11 +41,19 @@ local function has_lines(value) return value and string.byte(value) == 43 end
 -- hints.
 local function next_line(queue) return call('ZRANGE', prefix .. 'turns:' .. text('%d', queue), 0, 0)[1] end
 
--- Whether a queue, by its number as text, has hints of ready jobs in lines that are not held.
-local function has_hints(queue)
+-- Whether lines of a queue with this in `held_for` are held for a lower limit than this one (nil = none). A damaged limit is
+-- the lowest one.
+local function is_held_for_less(held_for, group_limit)
+  return held_for and (not group_limit or (tonumber(held_for) or 0) < group_limit)
+end
+
+-- Whether a queue, by its number as text, has hints of ready jobs in lines that are not held for this limit of leased jobs
+-- of a group ('' = none).
+local function has_hints(queue, group_limit)
   if call('EXISTS', prefix .. 'ready:' .. queue) == 1 then return true end
   local first = call('ZRANGE', prefix .. 'turns:' .. queue, 0, 0, 'WITHSCORES')[2]
-  return first and tonumber(first) < HELD
+  if not first or tonumber(first) < HELD then return first end
+  return rarely().is_held_for_less(call('HGET', prefix .. 'q:' .. queue, 'held_for'), tonumber(group_limit))
 end
 
 -- Marks that a queue has other lines than the first. A name without an entry, or with the entry of another queue or of a
@@ -70,23 +78,28 @@ local function push_lines(queue, of_queue, changes)
 end
 
 -- Drops up to `most` stale hints at the head of a list; of ready jobs it is the list of this line. Each is compared with
--- its record: a count may be wrong. Returns how many were dropped.
+-- its record: a count may be wrong. Returns how many were dropped. It reads a few hints first: most lists have a live one.
 local function drop_stale(state, queue, most, line)
   local list = prefix .. STATES[state] .. ':' .. text('%d', queue) .. (line or '')
-  local numbers = call('LRANGE', list, 0, most - 1)
-  read_ahead(numbers)
-  local stale = 0
-  while stale < #numbers and not hinted(numbers[stale + 1], state, queue, line) do stale = stale + 1 end
+  local stale, ahead, found = 0, 2, 0
+  repeat
+    local numbers = call('LRANGE', list, stale, min(stale + ahead, most) - 1)
+    read_ahead(numbers)
+    found = 0
+    while found < #numbers and not hinted(numbers[found + 1], state, queue, line) do found = found + 1 end
+    stale, ahead = stale + found, 8 * ahead
+  until found == 0 or found < #numbers or stale == most
   if stale > 0 then call('LPOP', list, stale) end
   return stale
 end
 
--- The same for the lines of a queue: the first one, and up to this many of those whose turns come next.
+-- The same for the lines of a queue together: the first one, and up to this many of those whose turns come next.
 local function drop_stale_ready(queue, most, lines)
   local number = text('%d', queue)
-  drop_stale(READY, queue, most, '')
+  most = most - drop_stale(READY, queue, most, '')
   for _, line in ipairs(call('ZRANGE', prefix .. 'turns:' .. number, 0, lines - 1)) do
-    if line ~= '' then drop_stale(READY, queue, most, line) end
+    if most <= 0 then return end
+    if line ~= '' then most = most - drop_stale(READY, queue, most, line) end
     end_turn(number, line)
   end
 end

@@ -6,7 +6,7 @@
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] cursor where to continue: a cursor of HSCAN, and how many of its entries were read; 0:0 = from the beginning
 -- ARGV[4] limit  most entries of queues and hints that one call reads, give or take the hints of one queue
--- ARGV[5] hints  most hints that one call reads per queue to find its oldest ready job
+-- ARGV[5] hints  most hints that one call reads per line to find the oldest ready job of a queue
 -- ARGV[6] namespace of the queues; '' = any
 -- Returns ok → cursor to continue with, 0:0 = the list is complete; for how long the earliest timer of these queues or, at
 --   the beginning, the loading of the earliest far slot, is overdue, in ms; then for each queue its name, its number of
@@ -36,11 +36,17 @@ local function oldest_of_line(queue, line)
   return -1
 end
 
+-- Of a queue with many lines so many of the first ones are read, and of the last ones, which may be held.
+local LINES_READ = 8
+
 local function oldest_ready_ms(queue, value)
   local oldest_ms = oldest_of_line(queue, '')
   if not has_lines(value) then return oldest_ms end
-  for _, line in ipairs(call('ZRANGE', prefix .. 'turns:' .. text('%d', queue), 0, hints - 1)) do
-    if line ~= '' then oldest_ms = max(oldest_ms, oldest_of_line(queue, line)) end
+  local turns = prefix .. 'turns:' .. text('%d', queue)
+  for _, place in ipairs({ 0, -LINES_READ }) do
+    for _, line in ipairs(call('ZRANGE', turns, place, place + LINES_READ - 1)) do
+      if line ~= '' then oldest_ms = max(oldest_ms, oldest_of_line(queue, line)) end
+    end
   end
   return oldest_ms
 end

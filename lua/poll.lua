@@ -4,7 +4,9 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] waiter id of the process
--- ARGV[4] name   namespace/queue of the first queue. The names of the others follow
+-- ARGV[4] name   namespace/queue of the first queue
+-- ARGV[5] of_group most jobs of a group of it that may be leased in this bucket at a time; '' = any number. Both of each
+--   further queue follow
 -- Returns ok → the place of each queue among these that has hints, from 0
 -- Changes: registers the process with the queues without hints
 -- Errors: the errors of scripts that write (prelude.lua)
@@ -12,12 +14,14 @@
 --- include waiting, lines
 
 local reply = { 'ok' }
-for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do
+local names = {}
+for i = 4, #ARGV, 2 do names[#names + 1] = ARGV[i] end
+for i, number in ipairs(call('HMGET', KEYS[1], unpack(names))) do
   local queue = tonumber(number)
-  if queue and has_hints(text('%d', queue)) then
+  if queue and has_hints(text('%d', queue), ARGV[3 + 2 * i]) then
     reply[#reply + 1] = i - 1
   else
-    register(ARGV[i + 3], ARGV[3])
+    register(names[i], ARGV[3])
   end
 end
 return reply

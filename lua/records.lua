@@ -58,7 +58,7 @@ local function group_of(flags, record)
 end
 
 local function other_line(flags, record)
-  local priority, group = floor(flags / PRIORITY) % 8, group_of(flags, record)
+  local priority, group = min(floor(flags / PRIORITY) % 8, PRIORITY_MAX), group_of(flags, record)
   if group then return text(':%d:%s', priority, group) end
   return priority == 0 and '' or text(':%d', priority)
 end

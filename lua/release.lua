@@ -4,8 +4,9 @@
 -- ARGV[1] prefix  of the bucket's keys
 -- ARGV[2] now     ms; '' = Redis's clock
 -- ARGV[3] name    namespace/queue
--- ARGV[4] delay   until the jobs are due again, in ms; 0 = they are the next of their priority
--- ARGV[5] number  of the first job; without a delay, the last one becomes the next of its priority
+-- ARGV[4] delay   until the jobs are due again, in ms; 0 = they are the next of their priority and group
+-- ARGV[5] number  of the first job; without a delay, the last one becomes the next of its priority and
+--   group
 -- ARGV[6] nonce   of the first job
 -- ARGV[7] created of the first job, in ms
 -- ARGV[8] attempt delivery that is given back. Four values of each further job follow

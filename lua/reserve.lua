@@ -97,7 +97,7 @@ local now_at_limit = false
 if #live < wanted then
   if reply[3] == 1 then return reply end
   register_waiter()
-elseif with_turns and not rarely().has_hints(text('%d', queue)) or not with_turns and call('EXISTS', prefix .. 'ready:' .. queue) == 0 then
+elseif with_turns and not rarely().has_hints(text('%d', queue), ARGV[9]) or not with_turns and call('EXISTS', prefix .. 'ready:' .. queue) == 0 then
   -- The consumers that come back after these jobs then need no call to register.
   register_waiter()
 elseif #live < places then

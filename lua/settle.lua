@@ -15,8 +15,8 @@ local CHECKED = 64
 local function ring_if_lost(queue, of_queue, changes)
   local name, at_limit, leased = unpack(call('HMGET', of_queue, 'name', 'at_limit', STATES[LEASED]))
   if not name or is_at_limit(at_limit, leased) or was_rung(at_limit) or not is_waited_for(name) then return end
-  local line = changes.ready and '' or next(changes.lines)
-  if line ~= '' and rarely().is_held(queue, line) then return end
+  local line = changes.ready and '' or rarely().first_not_held(queue, changes.lines)
+  if not line then return end
   local oldest = hinted(call('LINDEX', prefix .. 'ready:' .. text('%d', queue) .. line, 0), READY, queue, line)
   if not oldest or now_ms - oldest[DUE_MS] >= LOST_MS then ring_next(name) end
 end

@@ -27,6 +27,13 @@ local expiry, cleanup, stale = prefix .. 'expiry', prefix .. 'cleanup', prefix .
 local names = prefix .. 'queues'
 local swept, swept_ready = 0, {}
 
+-- Counts the hints that are stale now, by queue and line.
+local function count_swept(job)
+  local lines, line = swept_ready[job[QUEUE]] or {}, line_of(job[FLAGS], job[RECORD])
+  lines[line] = (lines[line] or 0) + 1
+  swept_ready[job[QUEUE]] = lines
+end
+
 local function sweep_chunk(chunk)
   local records, next_ms = call('HGETALL', chunks .. chunk), nil
   for i = 1, #records, 2 do
@@ -36,7 +43,7 @@ local function sweep_chunk(chunk)
     elseif job and job[EXPIRES_MS] > 0 then
       delete(job)
       swept = swept + 1
-      if job[STATE] == READY then swept_ready[job[QUEUE]] = (swept_ready[job[QUEUE]] or 0) + 1 end
+      if job[STATE] == READY then count_swept(job) end
     end
   end
   if next_ms then
@@ -48,10 +55,11 @@ end
 
 -- Whether a queue has no job: by its counts, and by its lists and near timers, whose hints must all be stale.
 local function is_empty(queue, counts)
+  -- Lines without live jobs go also from a queue that has jobs in other states.
+  if (tonumber(counts[READY]) or 0) == 0 then drop_stale_ready(queue, HINTS_MAX, LINES_MAX) end
   for i = 1, #STATES do
     if (tonumber(counts[i]) or 0) ~= 0 then return false end
   end
-  drop_stale_ready(queue, HINTS_MAX, LINES_MAX)
   drop_stale(DEAD, queue, HINTS_MAX)
   local ready, turns, dead, near = prefix .. 'ready:', prefix .. 'turns:', prefix .. 'dead:', prefix .. 'near:'
   return call('EXISTS', ready .. queue, turns .. queue, dead .. queue, near .. queue) == 0
@@ -163,7 +171,12 @@ for _, chunk in ipairs(call('ZRANGE', expiry, '-inf', now_ms, 'BYSCORE', 'LIMIT'
   sweep_chunk(chunk)
 end
 -- In a queue without consumers no other call would drop these hints.
-for queue, hints in pairs(swept_ready) do drop_stale_ready(queue, hints, min(hints, LINES_MAX)) end
+for queue, lines in pairs(swept_ready) do
+  for line, hints in pairs(lines) do
+    drop_stale(READY, queue, hints, line)
+    end_turn(text('%d', queue), line)
+  end
+end
 settle()
 
 for _, item in ipairs(call('ZRANGE', cleanup, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, min(limit, ITEMS_MAX))) do

@@ -115,7 +115,10 @@ local function take_by_turns(queue, wanted, limit, group_limit, live)
   local number = text('%d', queue)
   local turns, of_queue = prefix .. 'turns:' .. number, prefix .. 'q:' .. number
   local known = call('HMGET', of_queue, 'taken', 'held_for')
-  if known[2] and tonumber(known[2]) ~= group_limit then limit = limit - rarely().give_all_back(queue, limit) end
+  if rarely().is_held_for_less(known[2], group_limit) then
+    -- Half of the limit, so that each call takes jobs.
+    limit = limit - rarely().give_all_back(queue, math.ceil(limit / 2))
+  end
   local round = floor(tonumber(known[1]) or 0)
   -- The place in the round of the next job; the level from which the last job of a round was taken; the level of the job before.
   local place, lower, before = round % ROUND, floor(round / ROUND) % ROUND, floor(round / ROUND / ROUND) % ROUND
@@ -124,6 +127,7 @@ local function take_by_turns(queue, wanted, limit, group_limit, live)
   while #live < wanted and limit > 0 do
     local most, before_these = min(wanted - #live, limit), #live
     local found, last = lines_from(turns, 0, most)
+    local lower_now = lower
     has_more = last ~= nil
     if not has_more then break end
     local level = level_of(found[2])
@@ -133,14 +137,16 @@ local function take_by_turns(queue, wanted, limit, group_limit, live)
         local behind = max(before, lower) < last and max(before, lower) + 1 or before < last and before + 1
         if behind and behind > level then found = lines_from(turns, behind, 1) end
         level = level_of(found[2])
-        lower, most = behind and level or lower, 1
+        lower_now, most = behind and level or lower, 1
       else
         most = min(most, ROUND - 1 - place)
       end
     end
     local lines, has_others = lines_of_first(found, most)
     limit = limit - take_of_level(queue, lines, most, has_others, group_limit, live)
-    if #live > before_these then place, before = (place + #live - before_these) % ROUND, level end
+    if #live > before_these then
+      place, lower, before = (place + #live - before_these) % ROUND, lower_now, level
+    end
   end
   if #live > 0 then call('HSET', of_queue, 'taken', text('%d', place + ROUND * (lower + ROUND * before))) end
   return has_more and #live < wanted

@@ -95,7 +95,7 @@ local function ring_at_limit(queue, of_queue, at_limit)
   local name, leased = unpack(call('HMGET', of_queue, 'name', STATES[LEASED]))
   local limit = string.match(at_limit, '^%d+')
   if not name or not limit or is_at_limit(at_limit, leased) or was_rung(at_limit) then return end
-  if not has_hints(queue) then return end
+  if not has_hints(queue, call('HGET', of_queue, 'held_for')) then return end
   call('HSET', of_queue, 'at_limit', text('%s %d', limit, now_ms))
   ring_next(name)
 end

@@ -9,11 +9,12 @@
 -- Changes: removes the registrations; for each queue with hints of ready jobs rings the next process that is registered
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include waiting, lines
+--- include waiting
 
 for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do
   local name, queue = ARGV[i + 3], tonumber(number)
   unregister(name, ARGV[3])
-  if queue and has_hints(text('%d', queue)) then ring_next(name) end
+  -- Also for lines that are held: another process may know of a higher limit.
+  if queue and call('EXISTS', prefix .. 'ready:' .. queue, prefix .. 'turns:' .. queue) > 0 then ring_next(name) end
 end
 return { 'ok' }

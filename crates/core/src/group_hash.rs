@@ -41,6 +41,7 @@ impl fmt::Display for GroupHash {
 impl FromStr for GroupHash {
     type Err = ParseIntError;
 
+    /// Other spellings of the numbers, such as `01:2`, are read too: compare the text where they are not the same key.
     fn from_str(text: &str) -> Result<Self, ParseIntError> {
         let (high, low) = text.split_once(':').unwrap_or((text, ""));
         let (high, low): (u32, u32) = (high.parse()?, low.parse()?);

@@ -86,9 +86,10 @@ pub use verbs::{
     IdempotentRequest, InvalidPosition, JobEnd, JobReference, JobSelection, JobSurroundings,
     JobsBefore, KeyedCall, LIST_HINTS_MAX, LOAD_HINTS_MAX, LeaseLength, LeaseOutcome, LeasedJob,
     ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
-    MoveDueOutcome, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome,
-    Promoted, PublishJob, PublishRefusal, PublishReply, PublishedTicks, QueuePage, QueuePosition,
-    ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick,
-    SchedulesDue, ServerLeaders, StoredJob, SweepOutcome, TickOutcome, TickPublish, WaitingOutcome,
+    MoveDueOutcome, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PolledQueue,
+    PromoteOutcome, Promoted, PublishJob, PublishRefusal, PublishReply, PublishedTicks, QueuePage,
+    QueuePosition, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX,
+    ScheduleTick, SchedulesDue, ServerLeaders, StoredJob, SweepOutcome, TickOutcome, TickPublish,
+    WaitingOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

@@ -9,7 +9,7 @@ use tidegate_core::{
 };
 use tidegate_store::{
     AfterFailure, Claim, FailRequest, Inconsistency, JobSelection, LeasedJob, ListPosition,
-    ReserveOptions,
+    PolledQueue, ReserveOptions,
 };
 use tidegate_testkit::consistency;
 
@@ -257,7 +257,12 @@ async fn a_waiting_process_is_rung_when_a_full_group_has_a_place_again() {
     process.rang_for(&f.queue).await;
     // A poll of another process finds no job that may be leased either.
     assert_eq!(f.take_texts(START, 8, limited(1)).await, ["other"]);
-    process.register(START, &f.queue).await;
+    let queue = PolledQueue {
+        queue: &f.queue,
+        group_max_running: Some(1),
+    };
+    let polled = store.poll(0, [queue].into_iter()).await.unwrap();
+    assert_eq!(polled, [false]);
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ fn cpu_time(f: &StoreFixture) -> Duration {
 }
 
 /// Makes one call and checks how much CPU time of Redis it takes.
-async fn short<T>(f: &StoreFixture, what: &str, call: impl Future<Output = T>) -> T {
+pub(crate) async fn short<T>(f: &StoreFixture, what: &str, call: impl Future<Output = T>) -> T {
     let before = cpu_time(f);
     let answer = call.await;
     let took = cpu_time(f) - before;

@@ -23,6 +23,7 @@ mod fixture;
 mod forgotten_queues;
 mod full_memory;
 mod groups;
+mod groups_edges;
 mod groups_random;
 mod hints;
 mod idle_connections;

@@ -121,7 +121,7 @@ impl RecordParts {
     pub fn ready_line(&self) -> Option<ReadyLine> {
         let line = ReadyLine {
             queue: self.header.queue,
-            priority: self.header.flags.priority(),
+            priority: self.header.flags.priority().min(PRIORITY_MAX),
             group: self.group_hash(),
         };
         (line.priority > 0 || line.group.is_some()).then_some(line)

@@ -138,20 +138,27 @@ impl<'a> BucketAudit<'a> {
         self.report_outcome(look, defect).await
     }
 
-    /// Reports wrong counts of a queue, and corrects them with `repair`.
+    /// Reports wrong counts of a queue, and corrects them with `repair`: of many groups some at a time.
     pub(super) async fn correct(
         &mut self,
         queue: u32,
         corrected: u64,
         missing: MissingCounts,
     ) -> Result<(), StoreError> {
-        let (store, bucket) = (self.store, self.bucket);
-        let look = match self.options.repair {
-            true => store.audit_counts(bucket, queue, corrected, &missing).await,
-            false => Ok(CheckOutcome::Inconsistent),
-        };
-        let groups = missing.running.len();
-        let defect = match missing.jobs {
+        let (groups, jobs) = (missing.running.len(), missing.jobs);
+        let mut look = Ok(CheckOutcome::Inconsistent);
+        if self.options.repair {
+            let (store, bucket) = (self.store, self.bucket);
+            for (calls, missing) in (0..).zip(missing.in_parts()) {
+                look = store
+                    .audit_counts(bucket, queue, corrected + calls, &missing)
+                    .await;
+                if !matches!(look, Ok(CheckOutcome::Repaired)) {
+                    break;
+                }
+            }
+        }
+        let defect = match jobs {
             [0, 0, 0, 0, 0] => Inconsistency::WrongGroupCounts { queue, groups },
             missing => Inconsistency::WrongCounts { queue, missing },
         };

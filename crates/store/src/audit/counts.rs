@@ -242,8 +242,11 @@ impl QueueCounts {
         let counts = std::array::from_fn(|_| number().unwrap_or(0));
         let running = running.into_iter();
         let running = running.filter_map(|(group, leased)| {
+            let parsed: GroupHash = group.parse().ok()?;
             // A script takes a damaged count for 0.
-            Some((group.parse().ok()?, leased.parse().unwrap_or(0)))
+            let leased = leased.parse().unwrap_or(0);
+            // Scripts spell a group in one way.
+            (parsed.to_string() == group).then_some((parsed, leased))
         });
         Some(Self {
             counts,

@@ -72,6 +72,28 @@ pub(crate) struct MissingCounts {
     pub(crate) running: BTreeMap<GroupHash, i64>,
 }
 
+impl MissingCounts {
+    /// The most groups that one call corrects.
+    const GROUPS_PER_CALL: usize = 500;
+
+    /// The same numbers in parts, the counts by state in the first one.
+    pub(crate) fn in_parts(self) -> Vec<Self> {
+        let groups: Vec<_> = self.running.into_iter().collect();
+        let mut parts: Vec<Self> = groups
+            .chunks(Self::GROUPS_PER_CALL)
+            .map(|groups| Self {
+                running: groups.iter().copied().collect(),
+                ..Self::default()
+            })
+            .collect();
+        if parts.is_empty() {
+            parts.push(Self::default());
+        }
+        parts[0].jobs = self.jobs;
+        parts
+    }
+}
+
 /// How many names a namespace has in a hash, and how many the hash counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct NamespaceCount {

@@ -52,7 +52,7 @@ pub use list_queues::{ListedQueue, QueuePage, QueuePosition};
 pub use load_slot::{LOAD_HINTS_MAX, LoadSlotOutcome};
 pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};
 pub use peek::PeekedJob;
-pub use poll::POLL_QUEUES_MAX;
+pub use poll::{POLL_QUEUES_MAX, PolledQueue};
 pub use promote::{PromoteOutcome, Promoted};
 pub use publish::PUBLISH_JOBS_MAX;
 pub(crate) use publish_keyed::IDEMPOTENCY_MS_MAX;

@@ -17,7 +17,9 @@ impl Store {
         bucket: u16,
         queues: impl ExactSizeIterator<Item = &QueueKey>,
     ) -> Result<(), StoreError> {
-        self.send_names(&WITHDRAW, bucket, queues).await?;
+        let call = self.call_of_waiter(&WITHDRAW, bucket);
+        let call = queues.fold(call, |call, queue| call.arg(queue.to_string()));
+        call.send().await?.ok()?;
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ impl Shared {
             let checks = to_poll.into_iter().map(async |(bucket, lanes)| {
                 sleep(SPREAD.mul_f64(rand::random())).await;
                 pool.ends.check_bucket(bucket);
-                shared.poll(pool.store(), bucket, &lanes).await;
+                shared.poll(&pool, bucket, &lanes).await;
             });
             join_all(checks).await;
         };

@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidegate_store::{POLL_QUEUES_MAX, Store};
+use tidegate_store::{POLL_QUEUES_MAX, PolledQueue};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::shared::Shared;
 use super::source::Source;
+use crate::pool::Pool;
 
 /// The number of parts of a poll interval; in each of them a part of the buckets is polled.
 const TURNS: u16 = 8;
@@ -42,10 +43,10 @@ impl Shared {
                     continue;
                 };
                 // Each call is a task: a server that does not answer must not hold up the others.
-                let (shared, store) = (Arc::clone(self), state.pool.store().clone());
+                let (shared, pool) = (Arc::clone(self), Arc::clone(&state.pool));
                 let poll = async move {
                     shared.withdraw(bucket, &lanes.left).await;
-                    shared.poll(&store, bucket, &lanes.awaited).await;
+                    shared.poll(&pool, bucket, &lanes.awaited).await;
                 };
                 self.tasks.spawn_on(poll, &self.runtime);
             }
@@ -85,10 +86,13 @@ impl Shared {
 
     /// Asks a bucket which of these lanes may have jobs, and rings their wait queues. If the call fails it rings all:
     /// their own calls then fail too, and are repeated until they succeed ([`super::retry`]).
-    pub(super) async fn poll(self: &Arc<Self>, store: &Store, bucket: u16, lanes: &[PolledLane]) {
+    pub(super) async fn poll(self: &Arc<Self>, pool: &Pool, bucket: u16, lanes: &[PolledLane]) {
         for lanes in lanes.chunks(POLL_QUEUES_MAX) {
-            let queues = lanes.iter().map(|(source, ..)| &source.queue);
-            let may_have_jobs = match store.poll(bucket, queues).await {
+            let queues = lanes.iter().map(|(source, ..)| PolledQueue {
+                queue: &source.queue,
+                group_max_running: pool.policies.group_max_running(&source.queue),
+            });
+            let may_have_jobs = match pool.store().poll(bucket, queues).await {
                 Ok(may_have_jobs) => may_have_jobs,
                 Err(_) => vec![true; lanes.len()],
             };
