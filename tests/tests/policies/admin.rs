@@ -21,6 +21,7 @@ fn defaults() -> Value {
         "closed": false,
         "max_jobs": null,
         "max_running": null,
+        "groups": {"max_running": null},
         "keep_dead_ms": null
     })
 }
