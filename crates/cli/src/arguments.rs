@@ -8,6 +8,7 @@ pub(crate) mod job;
 pub(crate) mod key;
 pub(crate) mod publish;
 pub(crate) mod queue;
+pub(crate) mod rate;
 pub(crate) mod schedule;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use job::{DeadCommand, JobCommand};
 use key::KeyCommand;
 use publish::PublishArguments;
 use queue::QueueCommand;
+use rate::LimitCommand;
 use schedule::ScheduleCommand;
 
 /// Publishes and manages jobs of a Tidegate server.
@@ -101,6 +103,15 @@ pub(crate) enum ApiCommand {
     /// Shows and changes queues.
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Shows and sets limits, which several queues share.
+    #[command(
+        subcommand,
+        after_help = "Example:
+  tidegate limit set smtp 100/1s
+  tidegate queue limit mails smtp
+  tidegate queue limit newsletters smtp"
+    )]
+    Limit(LimitCommand),
     /// Lists dead jobs, brings them back, or deletes them.
     #[command(subcommand)]
     Dead(DeadCommand),

@@ -15,6 +15,7 @@ use crate::arguments::ApiCommand;
 use crate::arguments::job::{DeadCommand, JobArguments, JobCommand};
 use crate::arguments::key::KeyCommand;
 use crate::arguments::queue::QueueCommand;
+use crate::arguments::rate::LimitCommand;
 use crate::failure::CommandFailure;
 use crate::many_jobs;
 use crate::output::CommandOutput;
@@ -47,6 +48,7 @@ pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
         }
         ApiCommand::Job(command) => execute_on_job(client, command).await,
         ApiCommand::Queue(command) => execute_on_queue(client, command).await,
+        ApiCommand::Limit(command) => execute_on_limits(client, command).await,
         ApiCommand::Dead(DeadCommand::Ls {
             queue,
             error,
@@ -161,6 +163,32 @@ async fn execute_on_queue(client: &Client, command: QueueCommand) -> Executed {
             jobs,
             per_group,
         } => return change_policy(client, &queue, limiting(jobs, per_group)).await,
+        QueueCommand::Rate { queue, rate } => {
+            let change = PolicyChange {
+                rate,
+                ..PolicyChange::default()
+            };
+            return change_policy(client, &queue, change).await;
+        }
+        QueueCommand::Limit { queue, limit } => {
+            let change = PolicyChange {
+                limit,
+                ..PolicyChange::default()
+            };
+            return change_policy(client, &queue, change).await;
+        }
+    };
+    Ok(answer?)
+}
+
+async fn execute_on_limits(client: &Client, command: LimitCommand) -> Executed {
+    let answer = match command {
+        LimitCommand::Ls => CommandOutput::answer(&client.limits().await?),
+        LimitCommand::Show { name } => CommandOutput::answer(&client.limit(&name)?.show().await?),
+        LimitCommand::Set { name, rate } => {
+            CommandOutput::answer(&client.limit(&name)?.set(rate).await?)
+        }
+        LimitCommand::Rm { name } => CommandOutput::answer(&client.limit(&name)?.delete().await?),
     };
     Ok(answer?)
 }

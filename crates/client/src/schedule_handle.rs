@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use hyper::Method;
-use hyper::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
-use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::problem::ProblemCode;
 use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleRuns};
 use tidegate_core::v1::values::{RunCount, ScheduleNameText, Timestamp};
 use tidegate_core::v1::{DeleteAnswer, Precondition};
 use tokio::time::sleep;
 
 use crate::client::Client;
+use crate::condition::{add_condition, repeat_safety};
 use crate::error::{Error, RepeatSafety};
 use crate::repeat::RepeatLimits;
 use crate::transport::{HttpCall, HttpReply};
@@ -21,33 +21,6 @@ const CHANGE_LIMITS: RepeatLimits = RepeatLimits {
     first_delay: Duration::from_millis(5),
     longest_delay: Duration::from_millis(320),
 };
-
-fn add_condition(call: &mut HttpCall, condition: Precondition<&str>) -> Result<(), Error> {
-    let any = HeaderValue::from_static("*");
-    let (name, value) = match condition {
-        Precondition::None => return Ok(()),
-        Precondition::Exists => (IF_MATCH, any),
-        Precondition::Missing => (IF_NONE_MATCH, any),
-        Precondition::Is(revision) => {
-            let etag = HeaderValue::from_str(&format!("\"{revision}\""));
-            let etag = etag.map_err(|_| {
-                let detail = "has characters that no revision has";
-                InvalidRequest::of_field("revision", detail)
-            })?;
-            (IF_MATCH, etag)
-        }
-    };
-    call.headers.insert(name, value);
-    Ok(())
-}
-
-/// A repetition of a change that was made would find it made, and fail.
-const fn repeat_safety(condition: Precondition<&str>) -> RepeatSafety {
-    match condition {
-        Precondition::None | Precondition::Exists => RepeatSafety::Repeatable,
-        Precondition::Missing | Precondition::Is(_) => RepeatSafety::OnlyIfNotApplied,
-    }
-}
 
 /// A schedule of the namespace: it publishes a job again and again. Needs the scope `read`, and `admin` for changes.
 #[derive(Debug, Clone)]

@@ -45,6 +45,10 @@ pub const LANES: &str = "tg:lanes";
 /// `#<number>` = tag and queue of one of the last changes, field `namespace/` = the number of its policies.
 pub const POLICIES: &str = "tg:policies";
 
+/// The hash of limits that queues share: field = `namespace/limit`, value = revision and rate; other fields as in
+/// [`POLICIES`].
+pub const QUEUE_LIMITS: &str = "tg:queue_limits";
+
 /// The hash of relays: field = `namespace/relay`, value = revision and settings, with secrets; field `#` = the last
 /// revision, field `namespace/` = the number of its relays.
 pub const RELAYS: &str = "tg:relays";
@@ -177,6 +181,16 @@ impl BucketKeys {
         format!("{}sched:{name}", self.prefix)
     }
 
+    /// String: the units of the rate of a queue, in the bucket of its first lane.
+    pub fn rate(&self, queue: &str) -> String {
+        format!("{}rate:{queue}", self.prefix)
+    }
+
+    /// String: the units of a limit, whose name is `namespace/limit`.
+    pub fn limit(&self, limit: &str) -> String {
+        format!("{}limit:{limit}", self.prefix)
+    }
+
     /// The token of the pump that leads the bucket.
     pub fn lock(&self) -> String {
         format!("{}lock", self.prefix)
@@ -244,6 +258,7 @@ pub fn is_of_deployment(key: &str) -> bool {
         LANES,
         API_KEYS,
         POLICIES,
+        QUEUE_LIMITS,
         RELAYS,
         RELAY_REPORTS,
     ]
@@ -273,6 +288,8 @@ mod tests {
             (keys.schedules(), "schedules"),
             (keys.ticks("shop"), "ticks:shop"),
             (keys.schedule("shop/daily"), "sched:shop/daily"),
+            (keys.rate("shop/emails"), "rate:shop/emails"),
+            (keys.limit("shop/smtp"), "limit:shop/smtp"),
             (keys.lock(), "lock"),
             (keys.roster(), "roster"),
             (keys.moves_to(), "moves_to"),

@@ -49,7 +49,7 @@ pub use jobs_by_state::JobsByState;
 pub use key_hash::KeyHash;
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow, share_of};
 pub use name::{InvalidName, Namespace, QueueKey, QueueName};
-pub use policy::{GroupPolicy, InvalidPolicy, Policy, RetryPolicy, UnreadablePolicy};
+pub use policy::{GroupPolicy, InvalidPolicy, Policy, Rate, RetryPolicy, UnreadablePolicy};
 pub use state::JobState;
 pub use timer_slot::{
     FAR_LEVELS, FarSlot, InvalidFarSlot, InvalidSlotWidth, SLOTS_PER_SLOT, SlotWidth,

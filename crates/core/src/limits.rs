@@ -86,6 +86,13 @@ pub const KEEP_DEAD_MS_MIN: u64 = 1_000;
 pub const MAX_JOBS_MAX: u64 = 1_000_000_000_000;
 /// The most running jobs to which a policy limits a queue.
 pub const MAX_RUNNING_MAX: u64 = 1_000_000_000;
+/// The most jobs of a rate.
+pub const RATE_JOBS_MAX: u64 = 1_000_000;
+/// The shortest time of a rate, in ms. Consumers that a rate holds back ask again every few ms at most, so that they
+/// would not get the units of a shorter time evenly.
+pub const RATE_PER_MS_MIN: u64 = 100;
+/// The longest time of a rate, in ms: a day, for quotas of other services that are counted by day.
+pub const RATE_PER_MS_MAX: u64 = 24 * 3_600_000;
 /// The most bytes of the error text of a failed attempt. Longer texts are truncated.
 pub const ERROR_BYTES_MAX: usize = 1_024;
 /// The most attempts in the history of a job.
@@ -107,6 +114,8 @@ pub const SCHEDULE_NAME_BYTES_MAX: usize = 64;
 pub const SCHEDULE_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// The most next runs of a schedule in an answer.
 pub const SCHEDULE_RUNS_MAX: u16 = 100;
+/// The most bytes of the name of a limit that queues share.
+pub const LIMIT_NAME_BYTES_MAX: usize = 64;
 /// The most bytes of the name of a relay.
 pub const RELAY_NAME_BYTES_MAX: usize = 64;
 /// The most bytes of a text of a relay: a URL, a subject, a user, a secret.

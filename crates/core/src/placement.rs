@@ -46,8 +46,20 @@ pub fn lane_in(bucket: u16, queue: &QueueKey, lanes: u16, buckets: u32) -> Optio
     (0..lanes).find(|lane| bucket_from(first, *lane, buckets) == bucket)
 }
 
+/// The bucket of a name, which is that of the first lane of a queue with this name.
+///
+/// # Panics
+/// When `buckets` is 0.
+pub fn bucket_of_name(name: &str, buckets: u32) -> u16 {
+    bucket_from(hash_of(name, buckets), 0, buckets)
+}
+
 fn first_bucket_of(queue: &QueueKey, buckets: u32) -> u64 {
-    xxh3_64(queue.to_string().as_bytes()) % u64::from(buckets)
+    hash_of(&queue.to_string(), buckets)
+}
+
+fn hash_of(name: &str, buckets: u32) -> u64 {
+    xxh3_64(name.as_bytes()) % u64::from(buckets)
 }
 
 fn bucket_from(first: u64, lane: u16, buckets: u32) -> u16 {

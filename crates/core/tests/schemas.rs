@@ -24,9 +24,10 @@ use tidegate_core::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use tidegate_core::v1::problem::Problem;
 use tidegate_core::v1::publish::{BatchAnswer, BatchBody, JobOptions};
 use tidegate_core::v1::queue::{
-    PolicyChange, PurgeAnswer, PurgeBody, QueueLanes, QueuePolicy, QueueView, Respawn,
-    RespawnAnswer, SetLanesBody,
+    LimitDetails, PolicyChange, PurgeAnswer, PurgeBody, QueueLanes, QueuePolicy, QueueView,
+    Respawn, RespawnAnswer, SetLanesBody,
 };
+use tidegate_core::v1::rate::RateChange;
 use tidegate_core::v1::relay::{RelayConfig, RelayDetails};
 use tidegate_core::v1::schedule::{Schedule, ScheduleDetails, ScheduleRuns};
 use tidegate_core::v1::workers::WorkerView;
@@ -115,6 +116,7 @@ fn read_request(name: &str, value: &Value) -> Result<Value, String> {
         "JobOptions" => read::<JobOptions>(value),
         "PolicyChange" => read::<PolicyChange>(value),
         "Respawn" => read::<Respawn>(value),
+        "RateChange" => read::<RateChange>(value),
         "PurgeBody" => read::<PurgeBody>(value),
         "SetLanesBody" => read::<SetLanesBody>(value),
         "RelayConfig" => read::<RelayConfig>(value),
@@ -151,6 +153,8 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
         "RespawnAnswer" => rewrite::<RespawnAnswer>(value),
         "KeyPage" => rewrite::<KeyPage>(value),
         "LanesListPage" => rewrite::<Page<QueueLanes>>(value),
+        "LimitDetails" => rewrite::<LimitDetails>(value),
+        "LimitListPage" => rewrite::<Page<LimitDetails>>(value),
         "PolicyListPage" => rewrite::<Page<QueuePolicy>>(value),
         "QueueLanes" => rewrite::<QueueLanes>(value),
         "Problem" => rewrite::<Problem>(value),

@@ -47,5 +47,5 @@ pub use queue::change_attempts::{ChangeAttempts, VersionMismatch};
 pub use queue::job_list::{JobCursor, JobPage};
 pub use queue::lanes::LaneTable;
 pub use queue::overview::{PoolOverview, PoolSizes, QueueFigures};
-pub use queue::policies::{PolicyChangeError, PolicyTable};
+pub use queue::policies::{LimitRemoved, PolicyChangeError, PolicyTable, QueueRate};
 pub use queue::queue_list::{DeleteQueueOutcome, QueueCursor, QueueListing};

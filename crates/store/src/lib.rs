@@ -27,6 +27,7 @@ mod namespace_limits;
 mod permissions;
 mod policies;
 mod pools;
+mod queue_limits;
 mod queue_sizes;
 mod relays;
 mod relays_report;
@@ -88,8 +89,8 @@ pub use verbs::{
     ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
     MoveDueOutcome, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PolledQueue,
     PromoteOutcome, Promoted, PublishJob, PublishRefusal, PublishReply, PublishedTicks, QueuePage,
-    QueuePosition, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX,
-    ScheduleTick, SchedulesDue, ServerLeaders, StoredJob, SweepOutcome, TickOutcome, TickPublish,
-    WaitingOutcome,
+    QueuePosition, RateOwner, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX,
+    SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, StoredJob, SweepOutcome,
+    TakenUnits, TickOutcome, TickPublish, WaitingOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

@@ -13,9 +13,7 @@ use redis::Cmd;
 use tidegate_core::keys;
 
 use crate::error::StoreError;
-use crate::reply::Reply;
 use crate::script::{LazyScript, script};
-use crate::script_call::Call;
 use crate::store::Store;
 use lost_replies::{CallId, LostReplies};
 
@@ -243,13 +241,13 @@ impl RateLimits {
         let ids = std::iter::once(&call).chain(&lost);
         let ids: Vec<&str> = ids.map(CallId::as_str).collect();
         let interval_ms = u64::from(interval_seconds) * 1000;
-        let reply = self.call_before_deadline(&key, |latest| {
+        let reply = self.store.call_before_deadline(&key, |latest| {
             let begun = self.store.call(&LIMITS_TAKE, key.clone());
             let begun = begun.arg(units_max).arg(interval_ms).arg(latest);
             begun.arg(&ids)
         });
         let mut reply = match reply.await {
-            Ok(reply) => reply,
+            Ok((reply, _)) => reply,
             Err(error) => {
                 if error.is_unreachable() {
                     lost.push(call);
@@ -275,11 +273,11 @@ impl RateLimits {
     /// Redis is unavailable; a later call gives the unit back, or it ends with its window.
     pub async fn give_back(&self, holder: &LimitHolder, unit: LimitUnit) -> Result<(), StoreError> {
         let key = unit.side.key(holder);
-        let reply = self.call_before_deadline(&key, |latest| {
+        let reply = self.store.call_before_deadline(&key, |latest| {
             let begun = self.store.call(&LIMITS_GIVE_BACK, key.clone());
             begun.arg(unit.window).arg(latest).arg(unit.call.as_str())
         });
-        let reply = reply.await.inspect_err(|error| {
+        let (reply, _) = reply.await.inspect_err(|error| {
             if let StoreError::Unavailable { .. } = error {
                 self.give_back_later(&key, vec![unit.call.clone()]);
             }
@@ -287,22 +285,6 @@ impl RateLimits {
         match reply.token() {
             "ok" | "gone" => Ok(()),
             _ => reply.unknown(),
-        }
-    }
-
-    /// Sends a call that changes nothing if Redis executes it after it has timed out: the call contains its deadline.
-    /// If the clock of Redis was set forward, the call is sent again with a new deadline.
-    async fn call_before_deadline<'a>(
-        &self,
-        key: &str,
-        call: impl Fn(String) -> Call<'a>,
-    ) -> Result<Reply, StoreError> {
-        loop {
-            let (mut reply, written) = call(self.store.call_deadline(key)).send_tracked().await?;
-            written.note_clock(reply.count()?);
-            if reply.token() != "late" {
-                return Ok(reply);
-            }
         }
     }
 

@@ -11,6 +11,8 @@ pub struct NamespaceLimits {
     pub queues: u32,
     /// Queues with a policy that differs from the defaults.
     pub policies: u32,
+    /// Limits that queues share.
+    pub limits: u32,
     pub schedules: u32,
     /// Relays that are set through the API.
     pub relays: u32,
@@ -23,6 +25,7 @@ impl NamespaceLimits {
     pub const NONE: Self = Self {
         queues: u32::MAX,
         policies: u32::MAX,
+        limits: u32::MAX,
         schedules: u32::MAX,
         relays: u32::MAX,
         api_keys: u32::MAX,

@@ -81,6 +81,24 @@ impl Store {
         self.begin_call(script, key, Some(second), "")
     }
 
+    /// Sends a call that changes nothing if Redis executes it after it has timed out: the call contains its deadline.
+    /// If the clock of Redis was set forward, the call is sent again with a new deadline. Returns also the time on
+    /// that clock, in ms.
+    pub(crate) async fn call_before_deadline<'a>(
+        &self,
+        key: &str,
+        call: impl Fn(String) -> Call<'a>,
+    ) -> Result<(Reply, u64), StoreError> {
+        loop {
+            let (mut reply, written) = call(self.call_deadline(key)).send_tracked().await?;
+            let now_ms = reply.count()?;
+            written.note_clock(now_ms);
+            if reply.token() != "late" {
+                return Ok((reply, now_ms));
+            }
+        }
+    }
+
     /// Sets the keys, and the arguments prefix and now.
     fn begin_call<'a>(
         &'a self,

@@ -78,6 +78,11 @@ impl Store {
         placement::bucket_of(queue, number, self.buckets())
     }
 
+    /// The bucket of something whose name is `namespace/name` and that is in no queue.
+    pub(crate) fn bucket_of_name(&self, name: &str) -> u16 {
+        placement::bucket_of_name(name, self.buckets())
+    }
+
     /// The address of the server that has a bucket; `None` if no reachable server does. On a cluster it changes when
     /// slots move or a replica is promoted.
     pub fn server_of(&self, bucket: u16) -> Option<Arc<str>> {

@@ -138,6 +138,31 @@ async fn text_of(stack: &Stack, path: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_shows_its_rate_and_whether_it_holds_back() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let once = json!({"jobs": 1, "per": "1h"});
+    client.call("PUT", "/limits/smtp", &once).await.expect(201);
+    let policy = json!({"rate": {"jobs": 5}, "limit": "smtp"});
+    let set = client.call("PUT", "/queues/q/policy", &policy).await;
+    set.expect(200);
+    let page = text_of(&stack, "/ui/default/queues/shop/q").await;
+    for shown in ["Rate", "5 in 1s", "Limit smtp", "1 in 1h"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(!page.contains("next in"), "{page}");
+    for _ in 0..2 {
+        publish(&client, &json!({})).await;
+    }
+    assert_eq!(client.reserve("q", 2).await.len(), 1);
+    let page = text_of(&stack, "/ui/default/queues/shop/q").await;
+    for shown in ["1 in 1h, next in 59m", "Its queue shares the limit smtp"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_queue_whose_jobs_are_overdue_names_the_missing_pump() {
     let settings = "[metrics]\nrefresh = \"200ms\"";
     let stack = Stack::builder().pumps(0).api_config(settings).start().await;

@@ -71,7 +71,16 @@ async fn do_everything(stack: &Stack, queue: &QueueClient) {
     dying.dead_letter().await;
     assert_eq!(dying.respawn(1, 60).await, 1);
     dying.purge_dead(1).await;
+    reach_a_rate(stack.api(0), &queue.sibling("slow")).await;
     exceed_a_limit(stack.api(0), &queue.sibling("limited")).await;
+}
+
+async fn reach_a_rate(api: &Daemon, queue: &QueueClient) {
+    let rate = r#"{"rate":{"jobs":1,"per":"1h"}}"#;
+    queue.patch_policy(api, rate).await;
+    queue.publish("x").id().await;
+    assert!(queue.consume().ttr_s(600).job().await.is_some());
+    assert!(queue.consume().ttr_s(600).job().await.is_none());
 }
 
 async fn exceed_a_limit(api: &Daemon, queue: &QueueClient) {

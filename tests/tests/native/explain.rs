@@ -525,6 +525,50 @@ async fn a_job_that_the_limit_of_running_jobs_holds_back_is_explained() {
     stack.finish().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_a_rate_holds_back_is_explained() {
+    let stack = Stack::builder().start().await;
+    let all = Situations::on(&stack).await;
+    let once = json!({"jobs": 1, "per": "1h"});
+    all.policy("q", json!({"rate": once})).await;
+    all.native.publish("q", "", "first").await.expect(201);
+    all.publish("q", "").await;
+    let facts = ["due", "ahead", "running", "rate"];
+    all.expect("q", "no_worker", &facts).await;
+    let explained = all.explain("q", "key:x").await;
+    assert_eq!(
+        text_of(&explained, "rate"),
+        "Its queue delivers 1 job per 1h."
+    );
+    all.lease("q", "1m").await;
+    all.consumer("q").await;
+    all.expect("q", "rate_limited", &facts).await;
+    let explained = all.explain("q", "key:x").await;
+    let summary = explained["summary"].as_str().unwrap();
+    let due = "Its queue delivers 1 job per 1h. The next job is possible in 59m";
+    assert!(summary.starts_with(due), "{summary}");
+    let facts_found = explained["facts"].as_array().unwrap();
+    let rate = facts_found
+        .iter()
+        .find(|fact| fact["code"] == "rate")
+        .unwrap();
+    assert!(rate["at"].is_string(), "{rate}");
+
+    let limit = all.native.call("PUT", "/limits/hourly", &once).await;
+    limit.expect(201);
+    for queue in ["one", "other"] {
+        all.policy(queue, json!({"limit": "hourly"})).await;
+        all.publish(queue, "").await;
+    }
+    all.lease("one", "1m").await;
+    all.expect("other", "limit_full", &["due", "ahead", "running", "limit"])
+        .await;
+    let explained = all.explain("other", "key:x").await;
+    let limit = "Its queue shares the limit hourly: 1 job per 1h.";
+    assert!(text_of(&explained, "limit").starts_with(limit));
+    stack.finish().await;
+}
+
 /// Workers that always find jobs do not wait, and hold jobs of few lanes at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_queue_with_busy_workers_has_workers_in_each_of_its_lanes() {

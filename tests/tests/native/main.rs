@@ -17,6 +17,7 @@ mod job_lists;
 mod jobs;
 mod keys;
 mod leases;
+mod limits;
 mod list_shares;
 mod many_names;
 mod namespace_limits;

@@ -8,6 +8,7 @@ const LIMITS: &str = "
     [namespace_limits]
     queues = 100
     policies = 2
+    limits = 2
     schedules = 2
     relays = 2
     api_keys = 3";
@@ -73,7 +74,7 @@ async fn a_namespace_has_a_limited_number_of_queues() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policies_schedules_and_relays_are_limited_by_namespace() {
+async fn policies_limits_schedules_and_relays_are_limited_by_namespace() {
     let stack = Stack::builder().pumps(0).api_config(LIMITS).start().await;
     let client = NativeClient::new(stack.api(0), "a").await;
     let other = NativeClient::new(stack.api(0), "b").await;
@@ -84,6 +85,7 @@ async fn policies_schedules_and_relays_are_limited_by_namespace() {
     let schedule = json!({"queue": "q", "every": "1h", "job": {"payload": 1}});
     let kinds = [
         ("policies", "/queues/NAME/policy", json!({"max_jobs": 7})),
+        ("limits", "/limits/NAME", json!({"jobs": 7})),
         ("schedules", "/schedules/NAME", schedule),
         ("relays", "/relays/NAME", relay),
     ];

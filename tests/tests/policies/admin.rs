@@ -22,6 +22,8 @@ fn defaults() -> Value {
         "max_jobs": null,
         "max_running": null,
         "groups": {"max_running": null},
+        "rate": null,
+        "limit": null,
         "keep_dead_ms": null
     })
 }

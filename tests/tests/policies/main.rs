@@ -9,5 +9,6 @@ mod admin;
 mod fixture;
 mod full;
 mod paused;
+mod rates;
 mod running;
 mod unavailable;

@@ -47,6 +47,7 @@ mod priorities;
 mod pump_verbs;
 mod queue_sizes;
 mod random_cases;
+mod rates;
 mod refused_connections;
 mod registrations;
 mod relay_reports;

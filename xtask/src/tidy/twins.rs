@@ -15,7 +15,7 @@ const VARIANTS_MIN: usize = 4;
 const FIELDS_MIN: usize = 5;
 
 /// Twins that stay, with the reason.
-const ALLOWED: [(&str, &str, &str); 6] = [
+const ALLOWED: [(&str, &str, &str); 7] = [
     (
         "SettleCall",
         "Settlement",
@@ -45,6 +45,11 @@ const ALLOWED: [(&str, &str, &str); 6] = [
         "ChangedJob",
         "PromotedJob",
         "answers of `/v1` with outcomes of their own",
+    ),
+    (
+        "Policy",
+        "PolicyChange",
+        "a complete policy, and a change in which each field may be absent",
     ),
 ];
 

@@ -1,12 +1,16 @@
 //! Why a job is where it is, in one sentence and in facts.
 
+mod fact;
 mod facts;
+mod rates;
 
 use tidegate_core::v1::job::{DeadReason, JobCause, JobExplanation};
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobState, Policy, QueueKey};
-use tidegate_engine::{EngineError, JobHolder, Pool};
-use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
+use tidegate_engine::{EngineError, JobHolder, Pool, QueueRate};
+use tidegate_store::{
+    JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure, RateOwner, TakenUnits,
+};
 
 use super::job_details::reason_of;
 use crate::duration_text::duration_text;
@@ -41,7 +45,12 @@ pub(crate) async fn explain(
         JobState::Ready if lanes > 1 => pool.stats(queue).await?.leased,
         _ => found.leased,
     };
+    let rates = match found.job.state {
+        JobState::Ready => pool.look_at_rates(queue).await?,
+        _ => Vec::new(),
+    };
     let situation = Situation {
+        rates,
         holder,
         lanes,
         leased,
@@ -79,6 +88,8 @@ struct Situation {
     max_running: Option<u64>,
     attempts_left: u16,
     holder: Option<JobHolder>,
+    /// Of the queue of a ready job, and what was taken of them.
+    rates: Vec<(QueueRate, TakenUnits)>,
 }
 
 impl Situation {
@@ -101,6 +112,10 @@ impl Situation {
                 JobCause::RunningLimit
             }
             JobState::Ready if self.is_group_full() => JobCause::GroupFull,
+            JobState::Ready if self.used_up_rate().is_some() => match self.used_up_rate() {
+                Some((rate, _)) if matches!(rate.owner, RateOwner::Limit(_)) => JobCause::LimitFull,
+                _ => JobCause::RateLimited,
+            },
             JobState::Ready if !found.is_waited_for && self.leased == 0 => JobCause::NoWorker,
             JobState::Ready if found.higher_priority > 0 => JobCause::PriorityBehind,
             JobState::Ready if found.before.most == 0 && found.other_lines == 0 => JobCause::Next,
@@ -153,6 +168,9 @@ impl Situation {
                 self.found.leased,
                 self.max_running.unwrap_or_default()
             ),
+            JobCause::RateLimited | JobCause::LimitFull => self.used_up_rate().map_or_else(String::new, |(rate, look)| {
+                format!("{} {}", self.rate_text(rate), self.next_unit(look))
+            }),
             JobCause::NoWorker => format!(
                 "It became ready {}, and no worker waits for its queue: start one, and check the name of the queue.",
                 due()

@@ -12,6 +12,7 @@ mod job_list;
 mod keys;
 mod lanes;
 mod lease_text;
+mod limits;
 mod native_request;
 mod new_job;
 mod openapi;

@@ -9,7 +9,7 @@ use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::v1::input::{CheckedRequest, QueryPair, read_body, read_query};
 use tidegate_core::v1::problem::{InvalidRequest, InvalidValue, ProblemCode};
 use tidegate_core::v1::queue::ListQuery;
-use tidegate_core::v1::values::{JobKey, JobPath, RelayNameText, ScheduleNameText};
+use tidegate_core::v1::values::{JobKey, JobPath, LimitNameText, RelayNameText, ScheduleNameText};
 use tidegate_core::{KeyHash, Namespace, NamespaceGrant, QueueKey, Scope};
 use tidegate_daemon::ByteBudget;
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
@@ -33,6 +33,7 @@ pub(super) struct PathParts {
     pub(super) queue: Option<String>,
     pub(super) job: Option<String>,
     pub(super) key: Option<String>,
+    pub(super) limit: Option<String>,
     pub(super) relay: Option<String>,
     pub(super) schedule: Option<String>,
 }
@@ -215,6 +216,11 @@ impl NativeRequest {
     /// The id of the API key in the path.
     pub(super) fn key_id(&self) -> Result<String, NativeError> {
         decoded(self.parts.key.as_deref().unwrap_or_default())
+    }
+
+    /// The limit in the path.
+    pub(super) fn limit(&self) -> Result<NamespacedName, NativeError> {
+        self.named::<LimitNameText>(self.parts.limit.as_deref(), "limit")
     }
 
     /// The relay in the path.

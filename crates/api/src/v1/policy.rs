@@ -6,11 +6,11 @@
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::Policy;
-use tidegate_core::v1::problem::ProblemCode;
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
 use tidegate_core::v1::queue::{ListQuery, PolicyChange, QueuePolicy};
 use tidegate_core::v1::{Page, Precondition};
 use tidegate_engine::{PolicyChangeError, VersionMismatch};
-use tidegate_store::{Damaged, TableRevision, TableSetOutcome};
+use tidegate_store::{Damaged, NamespacedName, TableRevision, TableSetOutcome};
 
 use super::answer::{json_answer, page_answer, page_with_cursor};
 use super::error::NativeError;
@@ -66,6 +66,7 @@ async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Bo
         Precondition::Missing => Some(TableRevision::default()),
     };
     let body: PolicyChange = request.read_json().await?;
+    check_limit(&request, &body).await?;
     let table = &request.pool().policies;
     if replaces {
         let new = body.apply_to(&Policy::default())?;
@@ -83,6 +84,24 @@ async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Bo
         PolicyChangeError::Store(error) => error.into(),
     })?;
     Ok(answer(&policy, revision))
+}
+
+/// A policy that names no limit by mistake would limit nothing.
+async fn check_limit(request: &NativeRequest, change: &PolicyChange) -> Result<(), NativeError> {
+    let Some(limit) = change.limit.value() else {
+        return Ok(());
+    };
+    let namespace = request.queue()?.namespace;
+    let detail =
+        format!("there is no limit {limit}; set it first: PUT /v1/{namespace}/limits/{limit}");
+    let name = NamespacedName {
+        namespace,
+        name: limit.as_str().to_owned(),
+    };
+    match request.pool().policies.limit(&name).await? {
+        Some(_) => Ok(()),
+        None => Err(InvalidRequest::of_field("limit", detail).into()),
+    }
 }
 
 fn unreadable(damaged: Damaged) -> NativeError {

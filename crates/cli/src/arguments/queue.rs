@@ -1,7 +1,12 @@
 //! Whole queues.
 
 use clap::Subcommand;
+use tidegate::RateChange;
 use tidegate::api::FieldChange;
+use tidegate::api::problem::InvalidValue;
+use tidegate::api::values::LimitNameText;
+
+use super::rate::rate;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
@@ -48,11 +53,44 @@ pub(crate) enum QueueCommand {
         #[arg(long)]
         per_group: bool,
     },
+    /// Limits how many jobs are delivered in a time.
+    Rate {
+        /// The queue.
+        queue: String,
+        /// The number of jobs and the time, such as 100/1s or 10/1m, or `none` for no limit.
+        #[arg(value_parser = rate_change)]
+        rate: FieldChange<RateChange>,
+    },
+    /// Shares a limit of the namespace with other queues. `tidegate limit set` creates it.
+    Limit {
+        /// The queue.
+        queue: String,
+        /// The limit, or `none`.
+        #[arg(value_parser = limit_change)]
+        limit: FieldChange<LimitNameText>,
+    },
     /// Deletes all ready jobs.
     Purge {
         /// The queue.
         queue: String,
     },
+}
+
+fn rate_change(text: &str) -> Result<FieldChange<RateChange>, String> {
+    match text {
+        "none" => Ok(FieldChange::Reset),
+        text => Ok(FieldChange::Set(rate(text)?.into())),
+    }
+}
+
+fn limit_change(text: &str) -> Result<FieldChange<LimitNameText>, String> {
+    match text {
+        "none" => Ok(FieldChange::Reset),
+        name => name
+            .parse()
+            .map(FieldChange::Set)
+            .map_err(|invalid: InvalidValue| invalid.detail),
+    }
 }
 
 fn running_limit(text: &str) -> Result<FieldChange<u64>, String> {

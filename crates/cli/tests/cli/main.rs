@@ -261,6 +261,29 @@ fn change_queues(cli: &CommandLine) {
         let refused = cli.error(2, &["queue", "max-running", "orders", "--", jobs]);
         assert!(refused.contains("write a whole number from 1"), "{refused}");
     }
+    cli.out(&["limit", "set", "smtp", "100/1s"]);
+    for (command, value, field, expected) in [
+        (
+            "rate",
+            "5/1m",
+            "rate",
+            serde_json::json!({"jobs": 5, "per_ms": 60_000}),
+        ),
+        ("rate", "none", "rate", Value::Null),
+        ("limit", "smtp", "limit", "smtp".into()),
+    ] {
+        cli.out(&["queue", command, "orders", value]);
+        let policy = cli.json(&["queue", "policy", "orders"]);
+        assert_eq!(policy[field], expected, "{policy}");
+    }
+    let refused = cli.error(2, &["queue", "rate", "orders", "5"]);
+    assert!(refused.contains("such as 100/1s"), "{refused}");
+    let in_use = cli.error(1, &["limit", "rm", "smtp"]);
+    assert!(in_use.contains("orders"), "{in_use}");
+    cli.out(&["queue", "limit", "orders", "none"]);
+    assert_eq!(cli.json(&["limit", "ls"])[0]["name"], "smtp");
+    assert_eq!(cli.json(&["limit", "show", "smtp"])["rate"]["jobs"], 100);
+    cli.out(&["limit", "rm", "smtp"]);
     assert_eq!(cli.json(&["queue", "show", "orders"])["jobs"]["ready"], 2);
     assert_eq!(cli.json(&["queue", "purge", "orders"])["deleted"], 2);
     assert_eq!(cli.json(&["dead", "respawn", "orders"])["respawned"], 0);

@@ -4,7 +4,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use tidegate_core::v1::Page;
 use tidegate_core::v1::keys::KeyView;
-use tidegate_core::v1::queue::QueueView;
+use tidegate_core::v1::queue::{LimitDetails, QueueView};
 use tidegate_core::v1::schedule::ScheduleDetails;
 
 use super::Client;
@@ -32,6 +32,14 @@ impl Client {
     /// The errors of requests.
     pub async fn keys(&self) -> Result<Vec<KeyView>, Error> {
         self.all_of("/keys").await
+    }
+
+    /// All limits of the namespace, in the order of their names. One that cannot be read is left out.
+    ///
+    /// # Errors
+    /// The errors of requests.
+    pub async fn limits(&self) -> Result<Vec<LimitDetails>, Error> {
+        self.all_of("/limits").await
     }
 
     /// All schedules of the namespace with their next runs, in the order of their names. One that cannot be read is

@@ -62,6 +62,10 @@ pub enum BucketKey {
     Ticks(String),
     /// The tick of this schedule, with the revision and times that it was calculated for.
     Schedule(String),
+    /// The units of the rate of this queue.
+    Rate(String),
+    /// The units of this limit.
+    Limit(String),
     /// The token of the pump that leads the bucket.
     Lock,
     /// The live pumps of the server, by the end of their membership.
@@ -184,6 +188,8 @@ impl BucketKey {
             Some(("upload", rest)) => Self::Upload(rest.to_owned()),
             Some(("ticks", rest)) => Self::Ticks(rest.to_owned()),
             Some(("sched", rest)) => Self::Schedule(rest.to_owned()),
+            Some(("rate", rest)) => Self::Rate(rest.to_owned()),
+            Some(("limit", rest)) => Self::Limit(rest.to_owned()),
             Some((family, rest)) => match family {
                 "c" => Self::Chunk(rest.parse().ok()?),
                 "body" => Self::Body(rest.parse().ok()?),
@@ -243,6 +249,8 @@ impl BucketKey {
             Self::Schedules => ("schedules", None, KeyType::SortedSet),
             Self::Ticks(namespace) => ("ticks", Some(namespace), KeyType::SortedSet),
             Self::Schedule(name) => ("sched", Some(name), KeyType::Hash),
+            Self::Rate(queue) => ("rate", Some(queue), KeyType::String),
+            Self::Limit(limit) => ("limit", Some(limit), KeyType::String),
             Self::Lock => ("lock", None, KeyType::String),
             Self::Roster => ("roster", None, KeyType::SortedSet),
             Self::MovesTo => ("moves_to", None, KeyType::String),
@@ -296,6 +304,8 @@ mod tests {
             "schedules",
             "ticks:shop",
             "sched:shop/daily",
+            "rate:shop/emails",
+            "limit:shop/smtp",
             "lock",
             "roster",
             "moves_to",

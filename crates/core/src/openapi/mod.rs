@@ -23,9 +23,10 @@ use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::v1::problem::Problem;
 use crate::v1::publish::{BatchAnswer, BatchBody, JobContent, JobOptions};
 use crate::v1::queue::{
-    PolicyChange, PurgeAnswer, PurgeBody, QueueLanes, QueuePolicy, QueueView, Respawn,
-    RespawnAnswer, SetLanesBody,
+    LimitDetails, PolicyChange, PurgeAnswer, PurgeBody, QueueLanes, QueuePolicy, QueueView,
+    Respawn, RespawnAnswer, SetLanesBody,
 };
+use crate::v1::rate::RateChange;
 use crate::v1::relay::{RelayConfig, RelayDetails};
 use crate::v1::schedule::{Schedule, ScheduleDetails, ScheduleRuns};
 use crate::v1::values::{PageSize, QueueWeight, RunCount};
@@ -53,6 +54,7 @@ use crate::{IfRunning, Namespace, Policy};
     JobExplanation,
     JobOptions,
     KeyPage,
+    LimitDetails,
     Namespace,
     QueuePolicy,
     QueueView,
@@ -66,6 +68,7 @@ use crate::{IfRunning, Namespace, Policy};
     QueueLanes,
     QueueWeight,
     Policy,
+    RateChange,
     RelayConfig,
     RelayDetails,
     ReleaseBody,

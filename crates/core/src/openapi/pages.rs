@@ -7,7 +7,7 @@ use utoipa::{Modify, ToSchema};
 use crate::v1::values::CursorText;
 
 /// Each page by its name: the schema of its items, and the descriptions of the page and of its items.
-const PAGES: [[&str; 4]; 7] = [
+const PAGES: [[&str; 4]; 8] = [
     [
         "JobListPage",
         "JobDetails",
@@ -19,6 +19,12 @@ const PAGES: [[&str; 4]; 7] = [
         "QueueLanes",
         "A page of a list of queues with more than one lane.",
         "The queues of this page, sorted by namespace and name.",
+    ],
+    [
+        "LimitListPage",
+        "LimitDetails",
+        "A page of a list of limits.",
+        "The limits, by name.",
     ],
     [
         "PolicyListPage",

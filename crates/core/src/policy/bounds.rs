@@ -1,4 +1,4 @@
-//! Bounds of the values of a policy.
+//! Bounds of the values of a policy, and what is wrong with others.
 
 use std::fmt;
 
@@ -13,6 +13,11 @@ pub struct InvalidPolicy {
     /// The values that it may have.
     pub bounds: String,
 }
+
+/// A stored policy that cannot be read: it is damaged, or of a later release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the stored policy is damaged, or was written by a later release")]
+pub struct UnreadablePolicy;
 
 /// Checks that a value is from `min` to `max`.
 pub(super) fn within<T: PartialOrd + fmt::Display>(

@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::bounds::{InvalidPolicy, within, within_ms};
 use super::groups::GroupPolicy;
+use super::rate::Rate;
 use super::retry::RetryPolicy;
 use crate::limits::{
     DURATION_MS_MAX, KEEP_DEAD_MS_MIN, LEASE_MS_MAX, LEASE_MS_MIN, MAX_JOBS_MAX, MAX_RUNNING_MAX,
     RETAIN_MS_MAX,
 };
-use crate::v1::values::Timestamp;
+use crate::v1::values::{LimitNameText, Timestamp};
 
 /// The policy of a queue, complete: fields that were not set have their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,14 @@ pub struct Policy {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub groups: GroupPolicy,
+    /// How many jobs are delivered in a time; others stay ready. `null` for no limit.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub rate: Option<Rate>,
+    /// The limit of the namespace that the queue shares with all queues whose policies name it. `null` for none.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub limit: Option<LimitNameText>,
     /// How long dead jobs are kept. `null` for ever.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::openapi::answer::AnswerDuration>, required = true))]
@@ -58,6 +67,8 @@ impl Default for Policy {
             max_jobs: None,
             max_running: None,
             groups: GroupPolicy::default(),
+            rate: None,
+            limit: None,
             keep_dead_ms: None,
         }
     }
@@ -91,6 +102,7 @@ impl Policy {
             within("max_running", jobs, 1, MAX_RUNNING_MAX)?;
         }
         self.groups.check()?;
+        self.rate.map_or(Ok(()), Rate::check)?;
         match self.keep_dead_ms {
             Some(kept_ms) => within_ms("keep_dead_ms", kept_ms, KEEP_DEAD_MS_MIN, DURATION_MS_MAX),
             None => Ok(()),
@@ -170,6 +182,13 @@ mod tests {
             let error = policy.check().unwrap_err();
             assert_eq!(error.field, "groups.max_running", "{jobs}");
         }
+        for (jobs, per_ms, field) in [(0, 1000, "rate.jobs"), (1, 99, "rate.per_ms")] {
+            let policy = Policy {
+                rate: Some(Rate { jobs, per_ms }),
+                ..Policy::default()
+            };
+            assert_eq!(policy.check().unwrap_err().field, field);
+        }
         assert_eq!(
             rejected(|policy| policy.keep_dead_ms = Some(999)),
             Err("keep_dead_ms")
@@ -230,6 +249,8 @@ mod tests {
             "max_jobs": null,
             "max_running": null,
             "groups": {"max_running": null},
+            "rate": null,
+            "limit": null,
             "keep_dead_ms": null,
         });
         let policy = Policy::default();
@@ -239,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_text_of_an_answer_has_one_order() {
-        let text = r#"{"lease_ms":30000,"retry":{"max_attempts":3,"delays_ms":[1000,5000],"jitter":0.25},"retain_ms":1000,"paused":true,"paused_until":"2026-11-21T12:30:00.000Z","closed":true,"max_jobs":5,"max_running":2,"groups":{"max_running":1},"keep_dead_ms":60000}"#;
+        let text = r#"{"lease_ms":30000,"retry":{"max_attempts":3,"delays_ms":[1000,5000],"jitter":0.25},"retain_ms":1000,"paused":true,"paused_until":"2026-11-21T12:30:00.000Z","closed":true,"max_jobs":5,"max_running":2,"groups":{"max_running":1},"rate":{"jobs":100,"per_ms":1000},"limit":"smtp","keep_dead_ms":60000}"#;
         let policy: Policy = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&policy).unwrap(), text);
     }

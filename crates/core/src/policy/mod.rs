@@ -3,11 +3,12 @@
 mod bounds;
 mod fields;
 mod groups;
+mod rate;
 mod retry;
 mod text;
 
-pub use bounds::InvalidPolicy;
+pub use bounds::{InvalidPolicy, UnreadablePolicy};
 pub use fields::Policy;
 pub use groups::GroupPolicy;
+pub use rate::Rate;
 pub use retry::RetryPolicy;
-pub use text::UnreadablePolicy;

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::bounds::UnreadablePolicy;
 use super::fields::Policy;
 use crate::extension::RetrySteps;
 use crate::v1::values::Timestamp;
@@ -11,11 +12,6 @@ use crate::v1::values::Timestamp;
 /// The version of the text. It changes when a field gets another meaning. A new field needs none: a process that does
 /// not know a field cannot read the policy, and applies no part of it.
 const VERSION: &str = "1";
-
-/// A stored policy that cannot be read: it is damaged, or of a later release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the stored policy is damaged, or was written by a later release")]
-pub struct UnreadablePolicy;
 
 /// The fields that differ from the defaults, with the version in front of them.
 impl fmt::Display for Policy {
@@ -55,6 +51,12 @@ impl fmt::Display for Policy {
         }
         if let Some(jobs) = self.groups.max_running {
             write!(out, " group_max_running={jobs}")?;
+        }
+        if let Some(rate) = self.rate {
+            write!(out, " rate={rate}")?;
+        }
+        if let Some(limit) = &self.limit {
+            write!(out, " limit={limit}")?;
         }
         match self.keep_dead_ms {
             Some(kept_ms) => write!(out, " keep_dead_ms={kept_ms}"),
@@ -133,6 +135,8 @@ impl Policy {
             Some(("group_max_running", value)) => {
                 self.groups.max_running = Some(value.parse().ok()?)
             }
+            Some(("rate", value)) => self.rate = Some(value.parse().ok()?),
+            Some(("limit", value)) => self.limit = Some(value.parse().ok()?),
             Some(("keep_dead_ms", value)) => self.keep_dead_ms = Some(value.parse().ok()?),
             _ => return None,
         }
@@ -145,10 +149,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::groups::GroupPolicy;
+    use super::super::rate::Rate;
     use super::super::retry::RetryPolicy;
     use super::*;
     use crate::extension::RetryDelays;
-    use crate::limits::{LEASE_MS_MAX, MAX_JOBS_MAX, MAX_RUNNING_MAX, RETAIN_MS_MAX};
+    use crate::limits::{
+        LEASE_MS_MAX, MAX_JOBS_MAX, MAX_RUNNING_MAX, RATE_JOBS_MAX, RATE_PER_MS_MAX,
+        RATE_PER_MS_MIN, RETAIN_MS_MAX,
+    };
 
     fn steps() -> impl Strategy<Value = RetrySteps> {
         let listed = prop::collection::vec(0..100_000u64, 1..=16);
@@ -183,6 +191,9 @@ mod tests {
         let max_jobs = prop::option::of(1..=MAX_JOBS_MAX);
         let max_running = prop::option::of(1..=MAX_RUNNING_MAX);
         let group_max_running = prop::option::of(1..=MAX_RUNNING_MAX);
+        let rate = (1..=RATE_JOBS_MAX, RATE_PER_MS_MIN..=RATE_PER_MS_MAX);
+        let rate = prop::option::of(rate.prop_map(|(jobs, per_ms)| Rate { jobs, per_ms }));
+        let limit = prop::option::of("[A-Za-z0-9_-]{1,64}".prop_map(|name| name.parse().unwrap()));
         let keep_dead_ms = prop::option::of(1000..1u64 << 44);
         let all = (
             lease_ms,
@@ -190,7 +201,7 @@ mod tests {
             retain_ms,
             pause,
             any::<bool>(),
-            (max_jobs, max_running, group_max_running),
+            (max_jobs, max_running, group_max_running, rate, limit),
             keep_dead_ms,
         );
         all.prop_map(
@@ -200,7 +211,7 @@ mod tests {
                 retain_ms,
                 (paused, paused_until),
                 closed,
-                (max_jobs, max_running, group_max_running),
+                (max_jobs, max_running, group_max_running, rate, limit),
                 keep_dead_ms,
             )| {
                 Policy {
@@ -215,6 +226,8 @@ mod tests {
                     groups: GroupPolicy {
                         max_running: group_max_running,
                     },
+                    rate,
+                    limit,
                     keep_dead_ms,
                 }
             },
@@ -272,6 +285,10 @@ mod tests {
             "1 max_running=0",
             "1 max_running=5 max_jobs=5",
             "1 group_max_running=0",
+            "1 rate=0,1000",
+            "1 rate=100",
+            "1 limit=",
+            "1 limit=a/b",
             "1 unknown=5",
             "1 closed=1",
             "1 delays_ms=",

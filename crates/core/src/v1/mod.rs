@@ -11,6 +11,7 @@ pub mod keys;
 pub mod problem;
 pub mod publish;
 pub mod queue;
+pub mod rate;
 pub mod relay;
 pub mod retry;
 pub mod schedule;

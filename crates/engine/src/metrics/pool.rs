@@ -85,7 +85,7 @@ static OF_POOL: LazyLock<[IntCounterVec; COUNTERS.len()]> =
 type QueueFamily<M> = (&'static str, &'static str, fn(&QueueMetrics) -> &M);
 
 /// The counters of a queue.
-const QUEUE_COUNTERS: [QueueFamily<AtomicU64>; 3] = [
+const QUEUE_COUNTERS: [QueueFamily<AtomicU64>; 4] = [
     (
         "infra_lmstfy_redis_publish_queue_jobs",
         "Number of jobs stored, by queue.",
@@ -100,6 +100,11 @@ const QUEUE_COUNTERS: [QueueFamily<AtomicU64>; 3] = [
         "tidegate_jobs_acked_total",
         "Number of jobs acknowledged, by queue. The lmstfy wire deletes a job by an ack.",
         |queue| &queue.acked,
+    ),
+    (
+        "tidegate_queue_rate_holds_total",
+        "Number of times that the rate of the queue, or of the limit that it shares, held its consumers back.",
+        |queue| &queue.rate_holds,
     ),
 ];
 
@@ -140,6 +145,7 @@ struct QueueMetrics {
     published: AtomicU64,
     consumed: AtomicU64,
     acked: AtomicU64,
+    rate_holds: AtomicU64,
     elapsed: Histogram,
     ack_elapsed: Histogram,
 }
@@ -152,6 +158,7 @@ impl Default for QueueMetrics {
             published: AtomicU64::default(),
             consumed: AtomicU64::default(),
             acked: AtomicU64::default(),
+            rate_holds: AtomicU64::default(),
             elapsed: histogram(&bounds),
             ack_elapsed: histogram(&bounds),
         }
@@ -277,6 +284,11 @@ impl PoolMetrics {
         }
         self.count(Count::Delivered, jobs);
         self.of_queue(queue).consumed(ages);
+    }
+
+    /// Counts that a rate held the consumers of a queue back.
+    pub(crate) fn held_back(&self, queue: &QueueKey) {
+        self.of_queue(queue).rate_holds.fetch_add(1, Relaxed);
     }
 
     /// Counts a released job.

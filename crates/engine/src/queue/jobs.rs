@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use tidegate_core::v1::job::JobChange;
 use tidegate_core::{IfRunning, Job, JobId, Policy, QueueKey};
 use tidegate_store::{
     CancelOutcome, ChangeOutcome, JobReference, JobSurroundings, LoggedFailure, PeekedJob,
-    PromoteOutcome,
+    PromoteOutcome, TakenUnits,
 };
 
 use crate::error::EngineError;
 use crate::pool::Pool;
 use crate::queue::lanes::running_share_of;
+use crate::queue::policies::QueueRate;
 
 impl Pool {
     /// The policy of a queue, as this process knows it.
@@ -53,6 +55,22 @@ impl Pool {
         let lanes = self.lanes.used(queue);
         let lane = self.store.lane_in(job.bucket(), queue, lanes).unwrap_or(0);
         Some(running_share_of(lane, self.lanes.open(queue), all))
+    }
+
+    /// The rates of a queue, each with the time of its next unit.
+    ///
+    /// # Errors
+    /// Redis gave no answer.
+    pub async fn look_at_rates(
+        &self,
+        queue: &QueueKey,
+    ) -> Result<Vec<(QueueRate, TakenUnits)>, EngineError> {
+        let pool = self.target.as_deref().unwrap_or(self);
+        let rates = pool.policies.rates(queue).into_iter().map(async |rate| {
+            let look = pool.store.take_units(&rate.owner, rate.rate, 0).await?;
+            Ok((rate, look))
+        });
+        try_join_all(rates).await
     }
 
     /// Reads a job without changing it. Returns `None` if the queue has no such job.

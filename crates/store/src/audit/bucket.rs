@@ -12,7 +12,9 @@ use crate::bodies::UPLOAD_MS;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::table::NamespacedName;
-use crate::verbs::{CheckOutcome, IDEMPOTENCY_MS_MAX, IndexCheck, JobCheck, MissingCounts};
+use crate::verbs::{
+    CheckOutcome, IDEMPOTENCY_MS_MAX, IndexCheck, JobCheck, MissingCounts, UNITS_MS_MAX,
+};
 use crate::waiter_id::REGISTERED_MS_MAX;
 
 /// Maximum of `pump.lease`, and so maximum time to live of a roster, in ms.
@@ -229,6 +231,7 @@ impl<'a> BucketAudit<'a> {
             BucketKey::Roster => LEASE_MS_MAX,
             BucketKey::Idempotency(_) => IDEMPOTENCY_MS_MAX,
             BucketKey::Waiting(_) => REGISTERED_MS_MAX,
+            BucketKey::Rate(_) | BucketKey::Limit(_) => UNITS_MS_MAX,
             _ => 0,
         };
         let is_right = match u64::try_from(left_ms) {

@@ -25,7 +25,7 @@ use counted_names::CountedNames;
 const LOOKS: usize = 20;
 
 /// The tables of a deployment that count names.
-const TABLES: [&str; 2] = [keys::POLICIES, keys::RELAYS];
+const TABLES: [&str; 3] = [keys::POLICIES, keys::QUEUE_LIMITS, keys::RELAYS];
 
 impl Store {
     /// Checks the counts of the tables of the deployment, unless only some buckets are audited.

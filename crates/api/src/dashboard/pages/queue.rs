@@ -13,7 +13,8 @@ use tidegate_core::v1::job::{JobExplanation, JobFilter};
 use tidegate_core::v1::queue::PolicyChange;
 use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{JobState, QueueKey, RetrySteps};
-use tidegate_engine::{JobCursor, PolicyChangeError, Pool, QueueFigures};
+use tidegate_engine::{JobCursor, PolicyChangeError, Pool, QueueFigures, QueueRate};
+use tidegate_store::{RateOwner, TakenUnits};
 
 use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
@@ -80,6 +81,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         JobState::Dead => Some(links::dead(&pool.name, &queue)),
         state => Some(links::with_query(&jobs, [("state", state.as_str())])),
     };
+    let rates = pool.look_at_rates(&queue).await?;
     let holds = what_holds(&pool, &queue, &figures, overview.overdue_ms).await?;
     let live = html! {
         (tiles(&figures, of_state))
@@ -95,7 +97,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         blocks: vec![
             PageBlock::live("figures", live),
             PageBlock::fixed("actions", actions(&visit, &pool, &queue)),
-            PageBlock::live("policy", policy(&pool, &queue)),
+            PageBlock::live("policy", policy(&pool, &queue, &rates)),
         ],
     })
 }
@@ -194,7 +196,7 @@ fn actions(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
     }
 }
 
-fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
+fn policy(pool: &Pool, queue: &QueueKey, rates: &[(QueueRate, TakenUnits)]) -> Markup {
     let policy = pool.policy(queue);
     let delays = match &policy.retry.delays.steps {
         RetrySteps::Growing {
@@ -229,6 +231,13 @@ fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
             dt { "Jobs at most" } dd { @match policy.max_jobs { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Running at most" } dd { @match policy.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Running at most of a group" } dd { @match policy.groups.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
+            @for (QueueRate { owner, rate }, look) in rates {
+                dt { @match owner { RateOwner::Queue(_) => "Rate", RateOwner::Limit(limit) => { "Limit " (limit.name) } } }
+                dd {
+                    (text::number(rate.jobs)) " in " (text::duration(rate.per_ms))
+                    @if look.is_used_up() { ", next in " (text::duration(look.next_ms - look.now_ms)) }
+                }
+            }
             dt { "Done jobs are kept" } dd { (text::duration(policy.retain_ms)) }
             dt { "Dead jobs are kept" } dd { @match policy.keep_dead_ms { Some(kept_ms) => (text::duration(kept_ms)), None => "for ever" } }
         }

@@ -1,12 +1,12 @@
-//! What is known of a job, one sentence for each thing.
+//! What is known of a job.
 
 use tidegate_core::v1::job::{FactCode, JobFact};
-use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{Job, JobState};
 use tidegate_engine::JobHolder;
 use tidegate_store::JobsBefore;
 
 use super::Situation;
+use super::fact::{counted, plain, timed};
 
 impl Situation {
     pub(super) fn facts(&self) -> Vec<JobFact> {
@@ -92,6 +92,26 @@ impl Situation {
         })
     }
 
+    fn facts_of_the_group(&self) -> Vec<JobFact> {
+        let mut facts = Vec::new();
+        if self.found.other_lines > 0 {
+            let turns = counted(FactCode::Turns, self.turns(), self.found.other_lines);
+            facts.push(turns);
+        }
+        if let Some(leased) = self.found.leased_of_group {
+            let text = match self.policy.groups.max_running {
+                Some(most) => {
+                    format!(
+                        "Workers hold {leased} of {most} jobs of its group that may run at a time."
+                    )
+                }
+                None => format!("Workers hold {leased} jobs of its group."),
+            };
+            facts.push(counted(FactCode::GroupRunning, text, leased));
+        }
+        facts
+    }
+
     fn facts_of_the_queue(&self) -> Vec<JobFact> {
         let found = &self.found;
         let mut facts = Vec::new();
@@ -105,18 +125,6 @@ impl Situation {
                 let text = self.jobs_of_higher_priority();
                 let ahead = counted(FactCode::HigherPriority, text, found.higher_priority);
                 facts.push(ahead);
-            }
-            if found.other_lines > 0 {
-                facts.push(counted(FactCode::Turns, self.turns(), found.other_lines));
-            }
-            if let Some(leased) = found.leased_of_group {
-                let text = match self.policy.groups.max_running {
-                    Some(most) => format!(
-                        "Workers hold {leased} of {most} jobs of its group that may run at a time."
-                    ),
-                    None => format!("Workers hold {leased} jobs of its group."),
-                };
-                facts.push(counted(FactCode::GroupRunning, text, leased));
             }
             let running = match self.max_running {
                 Some(most) => {
@@ -132,6 +140,8 @@ impl Situation {
                 }
             };
             facts.push(running);
+            facts.extend(self.facts_of_the_group());
+            facts.extend(self.facts_of_rates());
         }
         if self.is_paused {
             facts.push(plain(FactCode::QueuePaused, "Its queue is paused."));
@@ -147,29 +157,5 @@ impl Situation {
             facts.push(plain(FactCode::PumpMissing, text));
         }
         facts
-    }
-}
-
-fn plain(code: FactCode, text: &str) -> JobFact {
-    JobFact {
-        code,
-        text: text.to_owned(),
-        at: None,
-        worker: None,
-        count: None,
-    }
-}
-
-fn timed(code: FactCode, text: String, at_ms: u64) -> JobFact {
-    JobFact {
-        at: Some(Timestamp::saturating(at_ms)),
-        ..plain(code, &text)
-    }
-}
-
-fn counted(code: FactCode, text: String, count: u64) -> JobFact {
-    JobFact {
-        count: Some(count),
-        ..plain(code, &text)
     }
 }

@@ -107,7 +107,7 @@ const TABLE: [HeaderRow; 14] = [
         AnswerHeader::ETag,
         "ETag",
         etag,
-        "The version of the policy, relay or schedule, for `If-Match`.",
+        "The version of the policy, limit, relay or schedule, for `If-Match`.",
     ),
     row(
         AnswerHeader::Replayed,

@@ -5,6 +5,7 @@ pub(super) mod handler;
 pub(super) mod headers;
 mod jobs;
 mod keys;
+mod limits;
 mod operation;
 pub(super) mod parameters;
 mod queues;
@@ -28,7 +29,7 @@ use handler::Incoming;
 pub(super) use operation::{AnswerShape, BodyShape, LinkShape, LinkTarget, OperationRow};
 
 /// The operations by the tag under which they are shown, with its description.
-pub(super) const TAGS: [(&str, &str, &[OperationRow]); 6] = [
+pub(super) const TAGS: [(&str, &str, &[OperationRow]); 7] = [
     (
         "jobs",
         "Publishing, showing, changing and cancelling jobs.",
@@ -43,6 +44,11 @@ pub(super) const TAGS: [(&str, &str, &[OperationRow]); 6] = [
         "queues",
         "Numbers of jobs, policies and lanes of queues.",
         &queues::OPERATIONS,
+    ),
+    (
+        "limits",
+        "How many jobs several queues deliver in a time, together.",
+        &limits::OPERATIONS,
     ),
     (
         "relays",
@@ -150,6 +156,7 @@ pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answ
         queue: part("queue"),
         job: part("job"),
         key: part("key"),
+        limit: part("limit"),
         relay: part("relay"),
         schedule: part("schedule"),
     };

@@ -40,6 +40,10 @@ fn of_path_segment(name: &str) -> Parameter {
                 .into(),
             "The job: its id, or `key:` and its key, percent-encoded. For a key with `/`: `-`, and the key in the query.",
         ),
+        "limit" => (
+            Ref::from_schema_name("LimitName").into(),
+            "The name of the limit, unique in its namespace.",
+        ),
         "relay" => (
             Ref::from_schema_name("RelayName").into(),
             "The name of the relay, unique in its namespace.",
@@ -110,6 +114,10 @@ pub(in crate::v1) fn of_policy_change() -> Vec<Parameter> {
         condition("If-Match", ETAG_OR_ANY, is),
         condition("If-None-Match", "^[*]$", is_none),
     ]
+}
+
+pub(in crate::v1) fn of_limit_change() -> Vec<Parameter> {
+    of_change("limit")
 }
 
 pub(in crate::v1) fn of_relay_change() -> Vec<Parameter> {

@@ -24,6 +24,10 @@ pub enum JobCause {
     RunningLimit,
     /// Workers hold as many jobs of its group as the policy of its queue allows at a time.
     GroupFull,
+    /// As many jobs of its queue were delivered as the rate in its policy allows.
+    RateLimited,
+    /// As many jobs were delivered as the limit allows that its queue shares with others.
+    LimitFull,
     /// No worker waits for its queue, or holds a job of it.
     NoWorker,
     /// Jobs of a higher priority are before it.
@@ -69,6 +73,10 @@ pub enum FactCode {
     Running,
     /// How many jobs of its group workers hold, in its lane.
     GroupRunning,
+    /// How many jobs its queue delivers in a time, and when the next one is possible if that is later than now.
+    Rate,
+    /// The same for the limit that its queue shares with others.
+    Limit,
     /// Its queue is paused.
     QueuePaused,
     /// Its queue takes no new jobs.

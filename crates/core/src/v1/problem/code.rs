@@ -85,6 +85,8 @@ problem_codes! {
         "The queue has no job with this id or key: it is done, cancelled or expired, or never existed."
     KeyNotFound "key_not_found" 404 No "API key not found":
         "No API key with this id can be managed with the key of the request."
+    LimitNotFound "limit_not_found" 404 No "Limit not found":
+        "The namespace has no limit with this name."
     RelayNotFound "relay_not_found" 404 No "Relay not found":
         "The namespace has no relay with this name."
     ScheduleNotFound "schedule_not_found" 404 No "Schedule not found":
@@ -108,7 +110,11 @@ problem_codes! {
     QueueNotEmpty "queue_not_empty" 409 No "Queue not empty":
         "Only a queue without jobs can be deleted. Purge it first."
     NamespaceFull "namespace_full" 409 No "Namespace full":
-        "The namespace has as many queues, policies, schedules, relays or API keys as `namespace_limits` of the server allows; `detail` has the limit. Delete an entry of this kind. A queue without jobs is forgotten within two minutes."
+        "The namespace has as many queues, policies, limits, schedules, relays or API keys as `namespace_limits` of the server allows; `detail` has the limit. Delete an entry of this kind. A queue without jobs is forgotten within two minutes."
+    LimitInUse "limit_in_use" 409 No "Limit in use":
+        "The policy of a queue names the limit; `detail` has the queue. Change the policy first."
+    LimitUnreadable "limit_unreadable" 409 No "Limit unreadable":
+        "The stored limit is damaged, or of a later release; it limits nothing. Replace it with `PUT`."
     PolicyUnreadable "policy_unreadable" 409 No "Policy unreadable":
         "The stored policy of the queue is damaged; the defaults apply. Replace it with `PUT`."
     RelayUnreadable "relay_unreadable" 409 No "Relay unreadable":
@@ -116,7 +122,7 @@ problem_codes! {
     ScheduleUnreadable "schedule_unreadable" 409 No "Schedule unreadable":
         "The stored schedule is damaged, or of a later release. Replace it with `PUT`."
     VersionMismatch "version_mismatch" 412 No "Version mismatch":
-        "The policy, relay or schedule is not as `If-Match` or `If-None-Match` requires. Read it again and repeat the change with its new `ETag`."
+        "The policy, limit, relay or schedule is not as `If-Match` or `If-None-Match` requires. Read it again and repeat the change with its new `ETag`."
     PayloadTooLarge "payload_too_large" 413 No "Payload too large":
         "The payload is larger than the server allows. Store it elsewhere and publish a reference."
     BodyTooLarge "body_too_large" 413 No "Body too large":
@@ -225,13 +231,13 @@ mod tests {
             (403, "scope_missing namespace_forbidden"),
             (
                 404,
-                "job_not_found key_not_found relay_not_found schedule_not_found route_not_found",
+                "job_not_found key_not_found limit_not_found relay_not_found schedule_not_found route_not_found",
             ),
             (405, "method_not_allowed"),
             (408, "request_timeout"),
             (
                 409,
-                "key_exists key_taken job_running job_dead queue_closed queue_not_empty namespace_full policy_unreadable relay_unreadable schedule_unreadable",
+                "key_exists key_taken job_running job_dead queue_closed queue_not_empty namespace_full limit_in_use limit_unreadable policy_unreadable relay_unreadable schedule_unreadable",
             ),
             (412, "version_mismatch"),
             (413, "payload_too_large body_too_large"),
@@ -251,7 +257,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 43);
+        assert_eq!(ProblemCode::ALL.len(), 46);
     }
 
     #[test]

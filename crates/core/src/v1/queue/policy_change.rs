@@ -7,8 +7,9 @@ use crate::v1::checks::check_lease;
 use crate::v1::field_change::FieldChange;
 use crate::v1::input::{CheckedRequest, changed_object};
 use crate::v1::problem::InvalidRequest;
+use crate::v1::rate::RateChange;
 use crate::v1::retry::RetryChange;
-use crate::v1::values::{DurationMs, Timestamp};
+use crate::v1::values::{DurationMs, LimitNameText, Timestamp};
 use crate::{GroupPolicy, Policy};
 
 /// Limits of each group of jobs of a queue, or a change of them.
@@ -80,6 +81,18 @@ pub struct PolicyChange {
     )]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<GroupPolicyChange>))]
     pub groups: FieldChange<GroupPolicyChange>,
+    /// How many jobs are delivered in a time; `null` for no limit.
+    #[serde(
+        default,
+        deserialize_with = "changed_object",
+        skip_serializing_if = "FieldChange::is_kept"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<RateChange>))]
+    pub rate: FieldChange<RateChange>,
+    /// A limit of the namespace, which the queue shares with other queues that name it; `null` for none.
+    #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<LimitNameText>))]
+    pub limit: FieldChange<LimitNameText>,
     /// How long dead jobs are kept; `null` for ever.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<DurationMs>))]
@@ -109,6 +122,14 @@ impl PolicyChange {
             let detail = "paused is false, but paused_until is set; leave one of them out";
             return Err(InvalidRequest::of_field("paused_until", detail));
         }
+        let rate = match &self.rate {
+            FieldChange::Keep => current.rate,
+            FieldChange::Reset => None,
+            FieldChange::Set(change) => {
+                let changed = change.apply_to(current.rate);
+                Some(changed.map_err(|invalid| invalid.inside("rate"))?)
+            }
+        };
         let ms = |duration: &DurationMs| duration.as_ms();
         let policy = Policy {
             lease_ms: self.lease.map(ms).apply(current.lease_ms, default.lease_ms),
@@ -127,6 +148,8 @@ impl PolicyChange {
                 FieldChange::Reset => default.groups,
                 FieldChange::Set(change) => change.apply_to(current.groups),
             },
+            rate,
+            limit: self.limit.clone().apply_to_option(current.limit.clone()),
             keep_dead_ms: self.keep_dead.map(ms).apply_to_option(current.keep_dead_ms),
         };
         policy.check().map_err(|invalid| {
@@ -161,6 +184,10 @@ impl CheckedRequest for PolicyChange {
         {
             let detail = format!("retain must be at most {} ms", limits.retain_ms);
             return Err(InvalidRequest::of_field("retain", detail));
+        }
+        if let FieldChange::Set(rate) = &self.rate {
+            rate.check(limits)
+                .map_err(|invalid| invalid.inside("rate"))?;
         }
         if self.max_jobs.value() == Some(&0) {
             let detail =

@@ -30,7 +30,7 @@ pub use numbers::{
 };
 pub use payload::{JobPayload, check_json_payload};
 pub use text::{
-    AttributeText, CursorText, FilterText, IdempotencyKey, JobGroup, JobKey, LeaseText, PoolText,
-    RelayNameText, ScheduleNameText, WorkerNameText,
+    AttributeText, CursorText, FilterText, IdempotencyKey, JobGroup, JobKey, LeaseText,
+    LimitNameText, PoolText, RelayNameText, ScheduleNameText, WorkerNameText,
 };
 pub use timestamp::Timestamp;

@@ -9,8 +9,8 @@ use crate::job_id::JobId;
 use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
     GROUP_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX,
-    NAME_BYTES_MAX, POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX,
-    WORKER_NAME_BYTES_MAX,
+    LIMIT_NAME_BYTES_MAX, NAME_BYTES_MAX, POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX,
+    SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
 };
 use crate::name::{Namespace, QueueName};
 use crate::v1::problem::{InvalidValue, ProblemCode};
@@ -255,6 +255,17 @@ text_type! {
         what: "the name of a pool",
         bytes_min: 1,
         bytes_max: POOL_BYTES_MAX,
+        code: ProblemCode::InvalidParameter,
+        ..NAME
+    }
+}
+
+text_type! {
+    /// The name of a limit that queues share: 1 to [`LIMIT_NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    LimitNameText, schema "LimitName", rule TextRule {
+        what: "the name of a limit",
+        bytes_min: 1,
+        bytes_max: LIMIT_NAME_BYTES_MAX,
         code: ProblemCode::InvalidParameter,
         ..NAME
     }

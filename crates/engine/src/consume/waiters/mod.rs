@@ -59,6 +59,11 @@
 //! as jobs of an empty lane: the process is registered, and the end of a lease sends a doorbell
 //! (`docs/decisions/0046-policies.md`).
 //!
+//! **Rates.** A round of a queue whose policy has a rate, or names a limit, takes units for its jobs before it reserves
+//! them, and gives back those that it does not use. If there are fewer than it wants, the wait queue is on hold until
+//! the next one is due, by one timer: no round begins, whatever rings it, and consumers that do not wait get no job
+//! (`docs/decisions/0085-rates.md`).
+//!
 //! **A doorbell rings one process.** A round that leaves no job registers the process for the lane, and the next job
 //! rings one of the registered processes. A consumer that arrives meanwhile needs no round for the last of its sources.
 //! A process without consumers passes its doorbell on (`docs/decisions/0057-addressed-doorbells.md`).
@@ -69,6 +74,7 @@
 
 mod check_share;
 mod delivery;
+mod hold_timer;
 mod new_subscription;
 mod parked_waiter;
 mod poll;
@@ -79,6 +85,7 @@ mod seat;
 mod shared;
 mod slow;
 pub(crate) mod source;
+mod units;
 mod wait;
 mod wait_limits;
 mod wait_queue;

@@ -1,6 +1,7 @@
 //! The rounds of one wait queue: how its serve loop makes them.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use prometheus::IntCounter;
 use tidegate_daemon::metrics::counter;
@@ -11,10 +12,12 @@ use super::retry_signal::RetrySignal;
 use super::seat::Reservation;
 use super::shared::Shared;
 use super::source::Source;
+use super::units::RoundUnits;
 use super::wait_queue::{Deliveries, Round, WaitQueue};
 use crate::metrics::storage_failure::record_store_error;
 use crate::pool::Pool;
 use crate::queue::lanes::running_share_of;
+use crate::queue::policies::{DeliveryRules, QueueRate};
 use crate::queue::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
 
 static ROUNDS: LazyLock<IntCounter> = LazyLock::new(|| {
@@ -89,36 +92,39 @@ impl ServedQueue for Rounds {
         leads.then(|| self.first(Role::Leading)).flatten()
     }
 
-    async fn call(&self, _lane: u16, round: Round) {
-        if self.pool.policies.is_paused(&self.source.queue) {
+    async fn call(&self, _lane: u16, mut round: Round) {
+        let mut rules = self.pool.policies.delivery_rules(&self.source.queue);
+        if rules.is_paused {
             return self.find_nothing(round);
         }
-        ROUNDS.inc();
-        let lane = self.source.queue.lane(round.lane);
-        let claims = self.configured(&round.claims);
-        let options = ReserveOptions {
-            registers: round.waits,
-            max_running: self.max_running(round.lane),
-            group_max_running: self.pool.policies.group_max_running(&self.source.queue),
-        };
-        let store = self.pool.store();
-        match store.reserve_with(lane, &claims, options).await {
-            Ok(reserved) => {
-                let jobs = reserved.jobs.iter().map(Vec::len).sum();
-                self.pool.metrics.reserved(jobs);
-                let lane = round.lane;
-                let surplus = self.deliver(round, reserved);
-                let jobs: Vec<_> = surplus.iter().flat_map(Reservation::leased).collect();
-                if !jobs.is_empty() {
-                    let source = self.source.clone();
-                    self.shared.release(source, Some(lane), jobs);
-                }
-            }
-            Err(error) => {
-                record_store_error(&error);
-                self.fail(&round);
-            }
+        if rules.rates.is_empty() {
+            self.reserve(round, &rules).await;
+            return;
         }
+        let rates = std::mem::take(&mut rules.rates);
+        let Some(units) = self.take_units(rates, &round).await else {
+            return self.fail(&round);
+        };
+        let delivered = match units.count {
+            0 => {
+                self.find_no_units(&round);
+                Some(0)
+            }
+            count => {
+                round.reduce_to(count);
+                self.reserve(round, &rules).await
+            }
+        };
+        // While the queue may have more jobs than units.
+        if delivered == Some(units.count)
+            && let Some(next) = units.next
+        {
+            self.hold(next);
+        }
+        // After a call that failed no seat has a job: what it may have leased is released. The next round of this process waits
+        // for it: it would find fewer units than there are.
+        let used = delivered.unwrap_or(0);
+        units.give_back(self.pool.store(), used).await;
     }
 
     fn release_lead(&self) -> Option<Role> {
@@ -140,24 +146,63 @@ impl ServedQueue for Rounds {
 }
 
 impl Rounds {
-    /// The claims of a round, with the lease of the queue's policy where a consumer asks for none.
-    fn configured(&self, claims: &[Claim]) -> Vec<Claim> {
-        let mut claims = claims.to_vec();
-        let open = |claim: &&mut Claim| claim.lease == LeaseLength::AsConfigured;
-        for claim in claims.iter_mut().filter(open) {
-            let policy = self.pool.policies.policy(&self.source.queue);
-            claim.lease = LeaseLength::OfJobOrMs(policy.lease_ms);
+    /// Reserves jobs and delivers them. Returns how many were delivered; `None` if the call failed.
+    async fn reserve(&self, round: Round, rules: &DeliveryRules) -> Option<u64> {
+        ROUNDS.inc();
+        let queue = &self.source.queue;
+        let open = self.pool.lanes.open(queue);
+        let claims = configured(&round.claims, rules);
+        let share = |all| running_share_of(round.lane, open, all);
+        let options = ReserveOptions {
+            registers: round.waits,
+            max_running: rules.max_running.map(share),
+            group_max_running: rules.group_max_running,
+        };
+        let lane = round.lane;
+        let store = self.pool.store();
+        match store.reserve_with(queue.lane(lane), &claims, options).await {
+            Ok(reserved) => {
+                let jobs: usize = reserved.jobs.iter().map(Vec::len).sum();
+                self.pool.metrics.reserved(jobs);
+                let surplus = self.deliver(round, reserved);
+                let left: Vec<_> = surplus.iter().flat_map(Reservation::leased).collect();
+                let delivered = jobs.saturating_sub(left.len());
+                if !left.is_empty() {
+                    self.shared.release(self.source.clone(), Some(lane), left);
+                }
+                Some(delivered as u64)
+            }
+            Err(error) => {
+                record_store_error(&error);
+                self.fail(&round);
+                None
+            }
         }
-        claims
     }
 
-    /// The number of jobs of a lane that may be leased; `None` = not limited.
-    fn max_running(&self, lane: u16) -> Option<u64> {
-        let Pool {
-            policies, lanes, ..
-        } = &*self.pool;
-        let all = policies.max_running(&self.source.queue)?;
-        Some(running_share_of(lane, lanes.open(&self.source.queue), all))
+    /// Takes units for the claims of a round; `None` if the call failed.
+    async fn take_units(&self, rates: Vec<QueueRate>, round: &Round) -> Option<RoundUnits> {
+        let taken = RoundUnits::take(self.pool.store(), rates, round.wanted()).await;
+        taken.inspect_err(record_store_error).ok()
+    }
+
+    /// Begins no further round before there may be a unit.
+    fn hold(&self, next_unit: Duration) {
+        self.pool.metrics.held_back(&self.source.queue);
+        let shared = &self.shared;
+        let timer = {
+            let mut wait_queues = shared.wait_queues.lock();
+            let timer = wait_queues.next_ticket;
+            wait_queues.next_ticket += 1;
+            let wait_queue = wait_queues.by_source.get_mut(&self.source);
+            let is_new = wait_queue.is_some_and(|wait_queue| {
+                wait_queue.hold(next_unit, shared.poll_interval, timer, Instant::now())
+            });
+            is_new.then_some(timer)
+        };
+        if let Some(timer) = timer {
+            shared.spawn_hold_timer(self.source.clone(), timer);
+        }
     }
 
     /// Calls `change` with the wait queue, if it exists.
@@ -201,6 +246,18 @@ impl Rounds {
         self.with_queue(|wait_queue| wait_queue.deliver(&self.source, round, nothing));
     }
 
+    /// Ends a round without units: its lane answers, and is checked after the hold.
+    fn find_no_units(&self, round: &Round) {
+        let had_failed = self.with_queue(|wait_queue| {
+            let had_failed = wait_queue.has_failed(round.lane);
+            wait_queue.found_no_units(round);
+            had_failed
+        });
+        if had_failed == Some(true) {
+            self.retry(RetrySignal::recovered);
+        }
+    }
+
     fn fail(&self, round: &Round) {
         self.with_queue(|wait_queue| wait_queue.fail(round));
         self.retry(RetrySignal::failed);
@@ -211,4 +268,15 @@ impl Rounds {
             report(&pool.retry);
         }
     }
+}
+
+/// The claims of a round, with the lease of the queue's policy where a consumer asks for none.
+fn configured(claims: &[Claim], rules: &DeliveryRules) -> Vec<Claim> {
+    let mut claims = claims.to_vec();
+    for claim in &mut claims {
+        if claim.lease == LeaseLength::AsConfigured {
+            claim.lease = LeaseLength::OfJobOrMs(rules.lease_ms);
+        }
+    }
+    claims
 }

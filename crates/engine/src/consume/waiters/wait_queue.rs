@@ -2,6 +2,7 @@
 //! no I/O and reads no clock.
 
 mod failures;
+mod hold;
 mod lane_state;
 mod lane_turn;
 mod registrations;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use tidegate_store::{Claim, ReservedJobs};
 use tokio::time::Instant;
 
+use self::hold::Hold;
 use self::lane_state::LaneState;
 use self::lane_turn::LaneTurn;
 use super::seat::{Reservation, Seat};
@@ -27,6 +29,8 @@ pub(super) struct WaitQueue {
     notified_below: u64,
     /// Whether a serve loop has the lead.
     serving: bool,
+    /// While a rate holds it back.
+    hold: Option<Hold>,
     /// When the last serve loop ended; `None` until the first loop has ended. Set and read by the caller.
     pub(super) served_at: Option<Instant>,
 }
@@ -50,6 +54,26 @@ pub(super) struct Round {
     pub(super) waits: bool,
 }
 
+impl Round {
+    /// The number of jobs that it claims.
+    pub(super) fn wanted(&self) -> u64 {
+        self.claims.iter().map(|claim| u64::from(claim.count)).sum()
+    }
+
+    /// Reduces the claims to this number of jobs, from the last one on. At least one is left.
+    pub(super) fn reduce_to(&mut self, jobs: u64) {
+        let mut left = jobs;
+        for claim in &mut self.claims {
+            let count = left.min(u64::from(claim.count));
+            claim.count = u16::try_from(count).unwrap_or(u16::MAX);
+            left -= count;
+        }
+        self.claims.retain(|claim| claim.count > 0);
+        self.waits |= self.claims.len() < self.seats.len();
+        self.seats.truncate(self.claims.len());
+    }
+}
+
 /// The outcome of a round for the seats.
 #[derive(Debug, Default)]
 pub(super) struct Deliveries {
@@ -67,6 +91,7 @@ impl Default for WaitQueue {
             turn: LaneTurn::default(),
             notified_below: 0,
             serving: false,
+            hold: None,
             served_at: None,
         }
     }
@@ -147,11 +172,14 @@ impl WaitQueue {
         self.seats.len()
     }
 
-    /// Whether there are no seats, no serve loop, no round in flight, no registration and no doorbell to be passed on,
-    /// so that the wait queue can be dropped.
+    /// Whether there are no seats, no serve loop, no round in flight, no registration, no doorbell to be passed on and no
+    /// hold, so that the wait queue can be dropped. Without its hold each consumer that comes would ask for units.
     pub(super) fn is_idle(&self) -> bool {
         let is_used = |lane: &LaneState| lane.busy || lane.is_registered || lane.is_rung;
-        self.seats.is_empty() && !self.serving && !self.lanes.iter().any(is_used)
+        self.seats.is_empty()
+            && !self.serving
+            && self.hold.is_none()
+            && !self.lanes.iter().any(is_used)
     }
 
     /// Whether no serve loop has the lead.
@@ -179,7 +207,13 @@ impl WaitQueue {
             .resize_with(usize::from(lanes), LaneState::default);
         let last = self.seats.last_key_value().map(|(ticket, _)| *ticket);
         let below = last.map_or(0, |ticket| ticket + 1);
-        let lane = self.next_lane(below, now);
+        let lane = match self.is_held(now) {
+            true => {
+                self.hold_back(below);
+                None
+            }
+            false => self.next_lane(below, now),
+        };
         let round = lane.and_then(|lane| self.round(lane, below, now));
         self.serving = round.is_some();
         if round.is_none() {
@@ -249,8 +283,9 @@ impl WaitQueue {
         let mut deliveries = Deliveries::default();
         let mut left = Vec::new();
         let mut all_satisfied = true;
-        for ((ticket, seat), jobs) in round.seats.into_iter().zip(jobs) {
-            all_satisfied &= jobs.len() >= usize::from(seat.claim.count);
+        let seats = round.seats.into_iter().zip(&round.claims);
+        for (((ticket, seat), claim), jobs) in seats.zip(jobs) {
+            all_satisfied &= jobs.len() >= usize::from(claim.count);
             if jobs.is_empty() {
                 continue;
             }

@@ -73,15 +73,17 @@ impl Shared {
         tokio::join!(ringing, lanes.follow(), publisher.probe());
     }
 
-    /// Keeps the policies current, and rings the wait queues of queues that are no longer paused or may have more
-    /// running jobs. Never returns.
+    /// Keeps the policies current, and rings the wait queues of queues that are no longer paused, may have more running
+    /// jobs, or have other rates. Never returns.
     async fn follow_policies(self: &Arc<Self>, pool: &Pool) {
         let policies = &pool.policies;
         let ringing = async {
             loop {
                 for queue in policies.unblocked().await {
                     let pool = Arc::clone(&pool.name);
-                    self.ring(&Source { pool, queue }, None);
+                    let source = Source { pool, queue };
+                    self.end_hold(&source);
+                    self.ring(&source, None);
                 }
             }
         };

@@ -5,21 +5,24 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use tidegate_core::v1::values::Timestamp;
-use tidegate_core::{NamespaceGrant, Policy, QueueKey};
-use tidegate_store::{Row, TableChanges, TableRevision};
+use tidegate_core::{NamespaceGrant, Policy, QueueKey, Rate};
+use tidegate_store::{NamespacedName, Row, TableChanges, TableRevision};
 use tokio::time::Instant;
 
 /// The policies that were read, and the clock of Redis.
 #[derive(Debug, Default)]
 pub(super) struct KnownPolicies {
-    /// The revision up to which all changes are known; `None` = the whole table must be read.
-    pub(super) last: Option<TableRevision>,
+    /// The revisions of the tables of policies and limits up to which all changes are known; `None` = the whole table
+    /// must be read.
+    pub(super) last: [Option<TableRevision>; 2],
     /// Entries that are stored. Queues without one have the default policy.
-    entries: HashMap<QueueKey, Row<Policy>>,
+    pub(super) entries: HashMap<QueueKey, Row<Policy>>,
+    pub(super) limits: BTreeMap<NamespacedName, Row<Rate>>,
     /// The instants at which pauses end, in ms on the clock of Redis.
     pause_ends: BTreeSet<(u64, QueueKey)>,
-    /// Queues that are no longer paused, or that may have more running jobs than before, and have not been taken yet.
-    unblocked: BTreeSet<QueueKey>,
+    /// Queues that are no longer paused, that may have more running jobs than before, or whose rates have changed, and
+    /// that have not been taken yet.
+    pub(super) unblocked: BTreeSet<QueueKey>,
     /// When the clock of Redis was read, and its time in ms. The answer was received at that moment, so the time on the
     /// clock is that or later.
     clock: Option<(Instant, u64)>,
@@ -83,7 +86,7 @@ impl KnownPolicies {
 
     /// Applies what was read.
     pub(super) fn apply(&mut self, changes: TableChanges<Policy>) {
-        self.last = Some(changes.last);
+        self.last[0] = Some(changes.last);
         let mut by_name = changes.by_name;
         if changes.is_all {
             for queue in self.entries.keys() {
@@ -124,13 +127,16 @@ impl KnownPolicies {
         ]
         .into_iter()
         .any(|(before, now)| before.is_some_and(|before| now.is_none_or(|now| now > before)));
-        if was_paused && !self.is_paused(&queue) || is_raised {
+        // A queue without any was not held back.
+        let has_other_rates = (before.rate, &before.limit) != (policy.rate, &policy.limit)
+            && (before.rate.is_some() || before.limit.is_some());
+        if was_paused && !self.is_paused(&queue) || is_raised || has_other_rates {
             self.unblocked.insert(queue);
         }
     }
 
-    /// Takes the queues whose pause has ended, or one of whose limits of running jobs is higher than before. Returns also the
-    /// time until the next pause ends, if one does.
+    /// Takes the queues whose pause has ended, one of whose limits of running jobs is higher than before, or whose rates
+    /// have changed. Returns also the time until the next pause ends, if one does.
     pub(super) fn take_unblocked(&mut self) -> (BTreeSet<QueueKey>, Option<Duration>) {
         let now_ms = self.now_ms();
         while let Some((end_ms, queue)) = self.pause_ends.pop_first() {

@@ -1,16 +1,18 @@
-//! The policies of the queues of a Redis deployment, as this process has read them.
+//! The policies of the queues of a Redis deployment, and the limits that queues share, as this process has read them.
 //!
 //! Changes in Redis are read once a second, and after each change by this process. While Redis is unavailable
 //! the policies that were read last stay in effect. Before the first read every queue has the default policy.
 
 mod known;
+mod limits;
+mod rates;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parking_lot::RwLock;
 use tidegate_core::v1::Precondition;
-use tidegate_core::{NamespaceGrant, Policy, QueueKey};
+use tidegate_core::{NamespaceGrant, Policy, QueueKey, Rate};
 use tidegate_store::{Damaged, Row, Store, StoreError, Table, TableRevision, TableSetOutcome};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep};
@@ -18,6 +20,9 @@ use tokio::time::{Instant, sleep};
 use crate::queue::change_attempts::{ChangeAttempts, VersionMismatch};
 use crate::queue::table_reader::TableReader;
 use known::KnownPolicies;
+pub use limits::LimitRemoved;
+pub(crate) use rates::DeliveryRules;
+pub use rates::QueueRate;
 
 /// The interval at which the whole table is read, which finds changes that bypass its revision, such as the changes of
 /// an operator with `redis-cli`.
@@ -53,6 +58,7 @@ impl<E> From<VersionMismatch> for PolicyChangeError<E> {
 #[derive(Debug)]
 pub struct PolicyTable {
     policies: Table<Policy>,
+    limits: Table<Rate>,
     known: RwLock<KnownPolicies>,
     /// Held during a read, so that an earlier answer does not replace a later one.
     whole_read_at: Mutex<Option<Instant>>,
@@ -66,6 +72,7 @@ impl PolicyTable {
     pub(crate) fn new(store: &Store) -> Self {
         Self {
             policies: store.policies(),
+            limits: store.queue_limits(),
             known: RwLock::default(),
             whole_read_at: Mutex::default(),
             reader: TableReader::default(),
@@ -95,9 +102,14 @@ impl PolicyTable {
         self.known.read().policy(queue)?.max_jobs
     }
 
-    /// The number of jobs of a queue that may be leased at a time; `None` = not limited.
-    pub fn max_running(&self, queue: &QueueKey) -> Option<u64> {
-        self.known.read().policy(queue)?.max_running
+    /// What the policy of a queue says about a round.
+    pub(crate) fn delivery_rules(&self, queue: &QueueKey) -> DeliveryRules {
+        self.known.read().delivery_rules(queue)
+    }
+
+    /// The rates that deliveries of a queue are subject to.
+    pub(crate) fn rates(&self, queue: &QueueKey) -> Vec<QueueRate> {
+        self.known.read().rates(queue)
     }
 
     /// The number of jobs of each group of a queue that may be leased at a time; `None` = not limited.
@@ -136,13 +148,18 @@ impl PolicyTable {
         expected: Option<TableRevision>,
     ) -> Result<TableSetOutcome, StoreError> {
         let outcome = self.policies.set(queue, Some(policy), expected).await?;
+        self.read_after(outcome).await;
+        Ok(outcome)
+    }
+
+    /// Reads what this process has changed.
+    async fn read_after(&self, outcome: TableSetOutcome) {
         if let TableSetOutcome::Done(_) = outcome
             && self.read().await.is_err()
         {
-            // The policy is set, and is read when Redis is available again.
+            // The entry is set, and is read when Redis is available again.
             self.reader.request();
         }
-        Ok(outcome)
     }
 
     /// Changes the stored policy of a queue with `merge`. If another client changes it meanwhile, it is read and merged
@@ -179,8 +196,11 @@ impl PolicyTable {
         let mut whole_read_at = self.whole_read_at.lock().await;
         let is_recent = whole_read_at.is_some_and(|at| at.elapsed() < WHOLE_INTERVAL);
         let last = self.known.read().last;
-        let since = last.filter(|_| is_recent);
-        let changes = self.policies.changes_since(since).await?;
+        let [policies, limits] = last.map(|last| last.filter(|_| is_recent));
+        let (changes, limits) = tokio::try_join!(
+            self.policies.changes_since(policies),
+            self.limits.changes_since(limits)
+        )?;
         if changes.as_ref().is_some_and(|changes| changes.is_all) {
             *whole_read_at = Some(Instant::now());
         }
@@ -193,12 +213,16 @@ impl PolicyTable {
         if let Some(now_ms) = now_ms {
             known.set_clock(now_ms);
         }
+        let are_changed = limits.is_some();
+        if let Some(limits) = limits {
+            known.apply_limits(limits);
+        }
         if let Some(changes) = changes {
             known.apply(changes);
         }
         drop(known);
         // The pauses of this process end by the new time.
-        if now_ms.is_some() {
+        if now_ms.is_some() || are_changed {
             self.changed.notify_one();
         }
         Ok(())
@@ -212,7 +236,8 @@ impl PolicyTable {
         }
     }
 
-    /// Waits until the pause of queues has ended, or their limit of running jobs was raised, and returns these queues.
+    /// Waits until the pause of queues has ended, their limit of running jobs was raised or their rate was changed, and
+    /// returns these queues.
     pub(crate) async fn unblocked(&self) -> BTreeSet<QueueKey> {
         loop {
             let (queues, next_end) = self.known.write().take_unblocked();

@@ -29,7 +29,7 @@ fn full() -> Value {
     json!({
         "lease": "90s", "retry": {"max_attempts": 3, "delays": ["2m", "10m"], "jitter": 0}, "retain": "1d",
         "paused": true, "paused_until": "2026-11-21T12:30:00Z", "closed": true, "max_jobs": 1000,
-        "max_running": 8, "groups": {"max_running": 2},
+        "max_running": 8, "groups": {"max_running": 2}, "rate": {"jobs": 100}, "limit": "smtp",
         "keep_dead": "30d",
     })
 }
@@ -61,6 +61,8 @@ fn a_put_sets_every_field() {
     assert_eq!(merged, policy);
     let reset = patched(&policy, &json!({"groups": {"max_running": null}}));
     assert_eq!(reset.groups.max_running, None);
+    assert_eq!(policy.rate.unwrap().to_string(), "100,1000");
+    assert_eq!(policy.limit.unwrap().as_str(), "smtp");
     assert_eq!(policy.keep_dead_ms, Some(2_592_000_000));
     assert_eq!(put(&json!({})), Policy::default());
 }
@@ -129,6 +131,21 @@ fn parts_of_a_retry_policy_are_merged() {
 }
 
 #[test]
+fn a_rate_is_merged_and_checked_as_a_whole() {
+    let policy = put(&full());
+    let jobs = patched(&policy, &json!({"rate": {"jobs": 7}}));
+    assert_eq!(jobs.rate.unwrap().to_string(), "7,1000");
+    let none = patched(&policy, &json!({"rate": null}));
+    for (change, field) in [
+        (json!({"rate": {"per": "1s"}}), "rate.jobs"),
+        (json!({"rate": {"jobs": null}}), "rate.jobs"),
+    ] {
+        let invalid = read(&change).unwrap().apply_to(&none).unwrap_err();
+        assert_eq!(invalid.field.as_deref(), Some(field));
+    }
+}
+
+#[test]
 fn a_resumed_queue_forgets_when_its_pause_ends() {
     let policy = put(&full());
     let resumed = patched(&policy, &json!({"paused": false}));
@@ -166,6 +183,15 @@ fn other_policies_are_rejected() {
             json!({"max_running": 0}),
             "invalid_parameter: max_running: ",
         ),
+        (
+            json!({"rate": {"jobs": 1, "per": "2d"}}),
+            "invalid_parameter: rate.per: ",
+        ),
+        (
+            json!({"rate": {"jobs": 0}}),
+            "invalid_parameter: rate.jobs: ",
+        ),
+        (json!({"limit": "a/b"}), "invalid_parameter: limit: "),
         (json!({"max_jobs": -1}), "invalid_body: max_jobs: "),
         (json!({"paused": "yes"}), "invalid_body: paused: "),
         (

@@ -1,5 +1,6 @@
 //! Tests of the wait queue of a source.
 
+mod held;
 mod interleavings;
 mod lane_turns;
 mod left_seats;
