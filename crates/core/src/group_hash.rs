@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::jump_hash::lane_of_hash;
+
 /// Length of the hash of a group, in bytes.
 const GROUP_HASH_BYTES: usize = 8;
 
@@ -21,6 +23,11 @@ impl GroupHash {
     pub fn of(group: &str) -> Self {
         // 0:0 stands for no group in positions of lists.
         Self(xxh3_64(group.as_bytes()).max(1).to_be_bytes())
+    }
+
+    /// The lane of the jobs of this group in a queue with so many lanes.
+    pub fn lane(self, lanes: u16) -> u16 {
+        lane_of_hash(u64::from_be_bytes(self.0), lanes)
     }
 
     /// The two halves of the hash.

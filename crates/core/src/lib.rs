@@ -18,6 +18,7 @@ pub mod hash_slot;
 mod job;
 mod job_id;
 mod jobs_by_state;
+mod jump_hash;
 mod key_hash;
 pub mod keys;
 mod lane;

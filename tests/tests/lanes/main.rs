@@ -8,6 +8,7 @@ mod admin;
 mod counts;
 mod fairness;
 mod fixture;
+mod groups;
 mod slow_link;
 mod stalled_publish;
 mod traffic;

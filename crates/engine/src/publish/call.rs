@@ -1,5 +1,6 @@
 //! Publishing in one deployment: with others in a batch, or in a call of its own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -36,7 +37,65 @@ impl Pool {
         if may_be_split && self.policies.max_jobs(queue).is_some() {
             return Box::pin(self.publish_each(queue, publish)).await;
         }
+        if may_be_split && self.lane_of_group(queue, &publish.jobs).is_some() {
+            return Box::pin(self.publish_by_groups(queue, publish)).await;
+        }
         self.publish_unkeyed(queue, publish).await
+    }
+
+    /// The lane of the first group of these jobs, if their queue has several lanes: the jobs of a group are in one lane,
+    /// which counts how many of them run.
+    fn lane_of_group(&self, queue: &QueueKey, jobs: &[PublishJob]) -> Option<u16> {
+        let open = self.lanes.open(queue);
+        let group = |job: &PublishJob| job.job.native.as_ref()?.extension.group_hash;
+        let group = jobs.iter().filter(|_| open > 1).find_map(group)?;
+        Some(group.lane(open))
+    }
+
+    /// Publishes jobs without keys to a queue with several lanes, a call for the groups of each lane.
+    async fn publish_by_groups(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: JobsToPublish,
+    ) -> Result<Published, EngineError> {
+        let durability = publish.durability;
+        let mut results = vec![Err(EngineError::StorageFailed); publish.jobs.len()];
+        let mut by_lane: BTreeMap<_, (Vec<usize>, Vec<PublishJob>)> = BTreeMap::new();
+        for (index, job) in publish.jobs.into_iter().enumerate() {
+            let lane = self.lane_of_group(queue, std::slice::from_ref(&job));
+            let (places, jobs) = by_lane.entry(lane).or_default();
+            places.push(index);
+            jobs.push(job);
+        }
+        let calls = by_lane.into_values().map(|(places, jobs)| async {
+            let part = JobsToPublish {
+                jobs,
+                replaces: None,
+                atomic: false,
+                durability,
+            };
+            (places, self.publish_unkeyed(queue, part).await)
+        });
+        let mut reached = Ok(durability.durability);
+        for (places, published) in join_all(calls).await {
+            let published = match published {
+                Ok(published) => published,
+                Err(error) => {
+                    places.iter().for_each(|place| results[*place] = Err(error));
+                    continue;
+                }
+            };
+            if published.durability.is_err() {
+                reached = published.durability;
+            }
+            for (place, result) in places.into_iter().zip(published.jobs) {
+                results[place] = result;
+            }
+        }
+        Ok(Published {
+            jobs: results,
+            durability: reached,
+        })
     }
 
     /// Publishes jobs without keys to a queue that may have room for a part of them only. They share calls to Redis
@@ -77,13 +136,15 @@ impl Pool {
             durability: target,
             ..
         } = publish;
+        let of_group = self.lane_of_group(queue, &jobs);
         let jobs: Vec<NewJob> = jobs.into_iter().map(|job| job.job).collect();
         let size = PublishSize::of(&jobs);
         let room = self.backlog.take(size)?;
         self.prepare_durability(target).await?;
         let new = PublishItem { jobs, room };
-        let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
-            let lane = self.publisher.lane_for(queue, replaces);
+        let is_alone = replaces.is_some() || of_group.is_some() || size.bytes > BATCHED_BYTES_MAX;
+        let published = if is_alone {
+            let lane = of_group.unwrap_or_else(|| self.publisher.lane_for(queue, replaces));
             let key = (queue.clone(), self.lanes.server_of(queue, lane));
             let item = SinglePublishItem {
                 new,
