@@ -63,8 +63,7 @@ local function other_line(flags, record)
   return priority == 0 and '' or text(':%d', priority)
 end
 
--- The line of a job with these flags and this record, or header, once it is ready (lines.lua): '' = the first one of its
--- queue.
+-- The line of a ready job with these flags and this record, or header (lines.lua). The first line of a queue is ''.
 local function line_of(flags, record)
   if flags % ABOVE_PRIORITY < PRIORITY and flags % (2 * GROUPED) < GROUPED then return '' end
   return rarely().other_line(flags, record)

@@ -4,8 +4,8 @@
 -- Of this many jobs that are taken, the last one has a lower priority, if there are jobs of one.
 local ROUND = 8
 
--- Adds the job of a hint to `live` if it may be leased. A second hint of the job is stale from then on. Without `line` it is
--- the only one of its queue.
+-- Adds the job of a hint to `live` if it may be leased. A second hint of the job is stale from then on. Without `line`
+-- the queue has only one line.
 local function take_hint(number, queue, line, live)
   local job = hinted(number, READY, queue, line)
   if not job then return end

@@ -46,7 +46,7 @@ pub fn lane_in(bucket: u16, queue: &QueueKey, lanes: u16, buckets: u32) -> Optio
     (0..lanes).find(|lane| bucket_from(first, *lane, buckets) == bucket)
 }
 
-/// The bucket of a name, which is that of the first lane of a queue with this name.
+/// The bucket of a name: the bucket of the first lane of a queue with this name.
 ///
 /// # Panics
 /// When `buckets` is 0.

@@ -88,7 +88,7 @@ struct Situation {
     max_running: Option<u64>,
     attempts_left: u16,
     holder: Option<JobHolder>,
-    /// Of the queue of a ready job, and what was taken of them.
+    /// The rates of the queue of a ready job, and the units that were taken from each.
     rates: Vec<(QueueRate, TakenUnits)>,
 }
 

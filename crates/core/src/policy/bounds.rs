@@ -1,4 +1,4 @@
-//! Bounds of the values of a policy, and what is wrong with others.
+//! Bounds of the values of a policy, and the error for a value out of its bounds.
 
 use std::fmt;
 

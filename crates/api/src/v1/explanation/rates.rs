@@ -9,7 +9,7 @@ use super::fact::{plain, timed};
 use crate::duration_text::duration_text;
 
 impl Situation {
-    /// A rate that has no unit now: the one that has its next unit last.
+    /// The rate without a unit now whose next unit comes last.
     pub(super) fn used_up_rate(&self) -> Option<&(QueueRate, TakenUnits)> {
         let full = self.rates.iter().filter(|(_, look)| look.is_used_up());
         full.max_by_key(|(_, look)| look.next_ms)

@@ -7,7 +7,7 @@ use super::*;
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl TestQueue {
-    /// The next round is due so long after the last one that began, and has no unit before.
+    /// Holds the wait queue back until its next unit, which is due so long from now.
     fn hold(&mut self, next_unit_ms: u64, timer: u64) -> bool {
         let next_unit = Duration::from_millis(next_unit_ms);
         self.wait_queue.hold(next_unit, LONGEST, timer, self.now)
