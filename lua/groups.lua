@@ -49,12 +49,14 @@ local function settle_groups(number, groups)
   local running, turns, is_back = prefix .. 'running:' .. number, prefix .. 'turns:' .. number, false
   for group, change in pairs(groups) do
     if change ~= 0 and count(running, group, change) <= 0 then call('HDEL', running, group) end
-    local lines = {}
-    for priority = 0, PRIORITY_MAX do lines[priority + 1] = text(':%d:%s', priority, group) end
-    for i, score in ipairs(change < 0 and call('ZMSCORE', turns, unpack(lines)) or {}) do
-      if score and tonumber(score) >= HELD then
-        set_turns(number, first_turn(lines[i]), { lines[i] })
-        is_back = true
+    if change < 0 then
+      local lines = {}
+      for priority = 0, PRIORITY_MAX do lines[priority + 1] = text(':%d:%s', priority, group) end
+      for i, score in ipairs(call('ZMSCORE', turns, unpack(lines))) do
+        if score and tonumber(score) >= HELD then
+          set_turns(number, first_turn(lines[i]), { lines[i] })
+          is_back = true
+        end
       end
     end
   end
