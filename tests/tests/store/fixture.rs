@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_core::{JobId, JobState, NewJob, QueueKey};
 use tidegate_store::{
-    Claim, LeaseOutcome, ListedQueue, LoadSlotOutcome, MoveDueOutcome, QueueSizes, Store,
-    StoreConfig, SweepOutcome,
+    Claim, JobSelection, LeaseOutcome, ListPosition, ListedQueue, LoadSlotOutcome, MoveDueOutcome,
+    QueueSizes, Store, StoreConfig, SweepOutcome,
 };
 use tidegate_testkit::{RedisOptions, RedisServer};
 
@@ -182,6 +182,29 @@ impl StoreFixture {
     pub(crate) async fn counts(&self) -> [u64; 4] {
         let stats = self.store.stats(&self.queue).await.unwrap();
         [stats.delayed, stats.ready, stats.leased, stats.dead]
+    }
+
+    /// The ready jobs of a list that reads so many hints in each call, by id.
+    pub(crate) async fn list_ready(&self, hints: usize) -> Vec<JobId> {
+        let selection = JobSelection {
+            states: vec![JobState::Ready],
+            from_ms: 0,
+            before_ms: u64::MAX >> 16,
+            with_attributes: false,
+            with_failures: false,
+        };
+        let (mut listed, mut at) = (Vec::new(), None::<ListPosition>);
+        loop {
+            let store = self.store.at(START);
+            let page = store.list_jobs(self.queue.lane(0), &selection, at.as_ref(), hints);
+            let page = page.await.unwrap();
+            listed.extend(page.jobs.iter().map(|listed| listed.job.id));
+            let Some(next) = page.next else { break };
+            // Clients get positions as text.
+            at = Some(next.to_string().parse().unwrap());
+        }
+        listed.sort_unstable();
+        listed
     }
 
     pub(crate) fn connection(&self) -> redis::Connection {

@@ -4,12 +4,10 @@ use futures_util::future::join_all;
 use tidegate_core::v1::job::JobChange;
 use tidegate_core::v1::values::Priority;
 use tidegate_core::{
-    GroupHash, IfExists, IfRunning, Job, JobId, JobState, NativeOptions, NewJob, RecordExtension,
-    RetryPolicy,
+    GroupHash, IfExists, IfRunning, Job, JobId, NativeOptions, NewJob, RecordExtension, RetryPolicy,
 };
 use tidegate_store::{
-    AfterFailure, Claim, FailRequest, Inconsistency, JobSelection, LeasedJob, ListPosition,
-    PolledQueue, ReserveOptions,
+    AfterFailure, Claim, FailRequest, Inconsistency, LeasedJob, PolledQueue, ReserveOptions,
 };
 use tidegate_testkit::consistency;
 
@@ -341,24 +339,8 @@ async fn a_list_of_ready_jobs_has_the_jobs_of_all_groups() {
         .map(|it| it.id)
         .collect();
     published.retain(|id| !leased.contains(id));
-    let selection = JobSelection {
-        states: vec![JobState::Ready],
-        from_ms: 0,
-        before_ms: u64::MAX >> 16,
-        with_attributes: false,
-        with_failures: false,
-    };
     for hints in [1, 7, 100] {
-        let (mut listed, mut at) = (Vec::new(), None::<ListPosition>);
-        loop {
-            let store = f.store.at(START);
-            let page = store.list_jobs(f.queue.lane(0), &selection, at.as_ref(), hints);
-            let page = page.await.unwrap();
-            listed.extend(page.jobs.iter().map(|listed| listed.job.id));
-            let Some(next) = page.next else { break };
-            at = Some(next.to_string().parse().unwrap());
-        }
-        listed.sort_unstable();
+        let listed = f.list_ready(hints).await;
         assert_eq!(listed, published, "{hints} hints a call");
     }
 }

@@ -2,10 +2,10 @@
 
 use tidegate_core::v1::job::JobChange;
 use tidegate_core::v1::values::{DurationMs, Priority};
-use tidegate_core::{IfExists, IfRunning, JobId, JobState, NativeOptions, NewJob, RetryPolicy};
+use tidegate_core::{IfExists, IfRunning, JobId, NativeOptions, NewJob, RetryPolicy};
 use tidegate_store::{
-    AfterFailure, AuditFinding, Claim, FailRequest, Inconsistency, JobReference, JobSelection,
-    LeasedJob, ListPosition, ReserveOptions,
+    AfterFailure, AuditFinding, Claim, FailRequest, Inconsistency, JobReference, LeasedJob,
+    ReserveOptions,
 };
 use tidegate_testkit::consistency;
 
@@ -209,25 +209,8 @@ async fn a_list_of_ready_jobs_has_those_of_all_priorities_in_pages_of_any_size()
     for number in 0..60_u8 {
         published.push(f.publish_urgent("x", number % 5).await);
     }
-    let selection = JobSelection {
-        states: vec![JobState::Ready],
-        from_ms: 0,
-        before_ms: u64::MAX >> 16,
-        with_attributes: false,
-        with_failures: false,
-    };
     for hints in [1, 7, 100] {
-        let (mut listed, mut at) = (Vec::new(), None::<ListPosition>);
-        loop {
-            let store = f.store.at(START);
-            let page = store.list_jobs(f.queue.lane(0), &selection, at.as_ref(), hints);
-            let page = page.await.unwrap();
-            listed.extend(page.jobs.iter().map(|listed| listed.job.id));
-            let Some(next) = page.next else { break };
-            // Clients get positions as text.
-            at = Some(next.to_string().parse().unwrap());
-        }
-        listed.sort_unstable();
+        let listed = f.list_ready(hints).await;
         assert_eq!(listed, published, "{hints} hints a call");
     }
 }
