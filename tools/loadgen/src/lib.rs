@@ -33,6 +33,7 @@ mod scenarios;
 mod server;
 mod spread;
 mod table;
+mod verb_load;
 mod wire;
 
 pub use compare::{Comparison, LoadgenResults, run};

@@ -42,7 +42,7 @@ const fn variant(
 
 const BOTH_WIRES: &str = "--wire lmstfy --vs-wire native";
 
-pub(crate) const SCENARIOS: [BenchScenario; 17] = [
+pub(crate) const SCENARIOS: [BenchScenario; 18] = [
     scenario("idle", "--seconds 3 --settle 2"),
     scenario("publish", "--seconds 2"),
     scenario("consume", "--jobs 20000"),
@@ -80,6 +80,7 @@ pub(crate) const SCENARIOS: [BenchScenario; 17] = [
     ),
     variant("bulk-native", "bulk", "--wire native", "--jobs 20000"),
     scenario("touch", "--leases 2000 --every 2 --seconds 5"),
+    scenario("policy", "--jobs 5000 --turns 1"),
     scenario("schedules", "--schedules 200 --seconds 3"),
 ];
 

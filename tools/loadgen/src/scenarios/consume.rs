@@ -10,7 +10,6 @@ use crate::report::{Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
 use crate::wire::protocol::Wire;
-use crate::wire::publish_request::JobOption;
 
 /// Four times the rate of lmstfy on the same kind of machine.
 const GOAL: Goal = Goal::AtLeast(20_000.0);
@@ -30,12 +29,6 @@ pub struct ConsumeOptions {
     /// Number of queues that the jobs are spread over
     #[arg(long, default_value_t = 1)]
     queues: usize,
-    /// Jobs of all priorities in turn. Native wire
-    #[arg(long)]
-    pub(super) priorities: bool,
-    /// Jobs of so many groups in turn; 0 = without a group. Native wire
-    #[arg(long, default_value_t = 0, conflicts_with = "priorities")]
-    pub(super) groups: u64,
 }
 
 impl ConsumeOptions {
@@ -44,16 +37,9 @@ impl ConsumeOptions {
         run.report.parameter("jobs", self.jobs);
         run.report.parameter("body bytes", self.body_bytes);
         run.report.parameter("queues", self.queues);
-        run.report.parameter("priorities", self.priorities);
-        run.report.parameter("groups", self.groups);
         let queues = run.queues("consume", self.queues);
         let filling = FillOptions {
             body_bytes: self.body_bytes,
-            option: match (self.priorities, self.groups) {
-                (true, _) => JobOption::Priority,
-                (false, 0) => JobOption::None,
-                (false, groups) => JobOption::Group(groups),
-            },
             ..FillOptions::new(&queues, self.jobs)
         };
         fill(run, filling, || 0).await?;

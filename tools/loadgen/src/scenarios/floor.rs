@@ -10,12 +10,12 @@ use crate::direct_calls::{DirectCalls, connect};
 use crate::error::LoadgenError;
 use crate::floor_server::FloorServer;
 use crate::http::HttpConnection;
-use crate::load_clients::{LoadConsumer, publish_one};
 use crate::report::Goal;
 use crate::run::ScenarioRun;
 use crate::spread::Spread;
+use crate::verb_load::{VERBS, VerbLoad, take_one};
 use crate::wire::ack_requests::AckRequests;
-use crate::wire::publish_request::PublishRequest;
+use crate::wire::publish_request::{JobOption, PublishRequest};
 
 /// CPU of the API for a request, relative to the floor.
 const API_GOAL: Goal = Goal::AtMost(2.2);
@@ -23,7 +23,6 @@ const API_GOAL: Goal = Goal::AtMost(2.2);
 const REDIS_PUBLISH_GOAL: Goal = Goal::AtMost(6.0);
 /// CPU of Redis for a consume and its ack, in µs.
 const REDIS_CONSUME_GOAL: Goal = Goal::AtMost(16.0);
-const VERBS: [&str; 3] = ["publish", "consume", "ack"];
 /// Jobs of a call of the scripts alone, and such calls in flight.
 const CALL_JOBS: usize = 64;
 const CALLS_IN_FLIGHT: usize = 4;
@@ -118,37 +117,16 @@ impl FloorOptions {
         queue: &str,
         turn: &mut Turn,
     ) -> Result<(), LoadgenError> {
-        let left = Cell::new(self.jobs);
-        let meter = run.meter()?;
-        let connections = run.connections(self.connections).await?.into_iter();
-        let publishing = connections.map(|mut connection| {
-            let left = &left;
-            async move {
-                let mut request = PublishRequest::new(run.requests.clone(), self.body_bytes);
-                while take_one(left) {
-                    publish_one(run, &mut connection, &mut request, queue, 0).await?;
-                }
-                Ok::<_, LoadgenError>(connection)
-            }
-        });
-        let connections = try_join_all(publishing).await?;
-        self.note(turn, 0, &meter.read()?);
-        let meter = run.meter()?;
-        let consuming = connections.into_iter().map(|connection| {
-            let mut consumer = LoadConsumer::new(run, connection, queue, 1, 0);
-            async move {
-                while consumer.consume(|_| ()).await? > 0 {}
-                Ok::<_, LoadgenError>(consumer)
-            }
-        });
-        let consumers = try_join_all(consuming).await?;
-        self.note(turn, 1, &meter.read()?);
-        let meter = run.meter()?;
-        let acking = consumers
-            .into_iter()
-            .map(|mut consumer| async move { consumer.ack().await });
-        try_join_all(acking).await?;
-        self.note(turn, 2, &meter.read()?);
+        let load = VerbLoad {
+            queue,
+            jobs: self.jobs,
+            connections: self.connections,
+            body_bytes: self.body_bytes,
+            option: JobOption::None,
+        };
+        for (verb, usage) in load.run(run).await?.iter().enumerate() {
+            self.note(turn, verb, usage);
+        }
         Ok(())
     }
 
@@ -187,13 +165,6 @@ impl FloorOptions {
         }
         Ok(())
     }
-}
-
-/// Takes one of the requests that are left, if there is any.
-fn take_one(left: &Cell<u64>) -> bool {
-    let there = left.get();
-    left.set(there.saturating_sub(1));
-    there > 0
 }
 
 /// Publishes, consumes and acknowledges one job, and records the requests and answers.

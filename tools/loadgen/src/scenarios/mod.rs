@@ -12,6 +12,7 @@ mod memory;
 mod neighbours;
 mod parked;
 mod pending_jobs;
+mod policy;
 mod publish;
 mod schedules;
 mod touch;
@@ -53,6 +54,9 @@ pub enum Scenario {
     Neighbours(neighbours::NeighboursOptions),
     /// CPU of Redis while workers extend very many leases. Native wire
     Touch(touch::TouchOptions),
+    /// CPU of publish, consume and ack in queues with priorities, groups, a rate or keys, relative to a queue without.
+    /// Native wire; needs --pid api=PID and redis=PID
+    Policy(policy::PolicyOptions),
     /// Time from a publish to the result of its job, which a worker returns. Native wire
     Call(call::CallOptions),
     /// Ticks of one bucket's schedules per second, and the lateness of another namespace's ticks meanwhile. Native
@@ -77,6 +81,7 @@ impl Scenario {
             Self::Lanes(_) => "lanes",
             Self::Neighbours(_) => "neighbours",
             Self::Touch(_) => "touch",
+            Self::Policy(_) => "policy",
             Self::Call(_) => "call",
             Self::Schedules(_) => "schedules",
         }
@@ -89,16 +94,9 @@ impl Scenario {
     /// The scenario cannot use the chosen wire.
     pub(crate) fn wire(&self, chosen: Option<Wire>) -> Result<Wire, LoadgenError> {
         let (needs_native, prefers_native) = match self {
-            Self::Touch(_) | Self::Call(_) | Self::Schedules(_) => (true, true),
+            Self::Touch(_) | Self::Policy(_) | Self::Call(_) | Self::Schedules(_) => (true, true),
             Self::Memory(options) => (options.has_keys(), options.has_keys()),
-            Self::Publish(options) => {
-                let has_lines = options.priorities || options.groups > 0;
-                (has_lines, options.keyed || has_lines)
-            }
-            Self::Consume(options) => {
-                let has_lines = options.priorities || options.groups > 0;
-                (has_lines, has_lines)
-            }
+            Self::Publish(options) => (false, options.keyed),
             Self::Bulk(options) => (options.keyed, options.keyed),
             _ => (false, false),
         };
@@ -133,6 +131,7 @@ impl Scenario {
             Self::Lanes(options) => Box::pin(options.run(&mut run)).await?,
             Self::Neighbours(options) => Box::pin(options.run(&mut run)).await?,
             Self::Touch(options) => Box::pin(options.run(&mut run)).await?,
+            Self::Policy(options) => Box::pin(options.run(&mut run)).await?,
             Self::Call(options) => Box::pin(options.run(&mut run)).await?,
             Self::Schedules(options) => Box::pin(options.run(&mut run)).await?,
         }

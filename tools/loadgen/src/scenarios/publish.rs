@@ -38,12 +38,6 @@ pub struct PublishOptions {
     /// compare, give `--wire lmstfy --vs-wire native`
     #[arg(long)]
     pub(super) keyed: bool,
-    /// Publish jobs of all priorities in turn. Native wire
-    #[arg(long, conflicts_with = "keyed")]
-    pub(super) priorities: bool,
-    /// Publish jobs of so many groups in turn; 0 = without a group. Native wire
-    #[arg(long, default_value_t = 0, conflicts_with_all = ["keyed", "priorities"])]
-    pub(super) groups: u64,
 }
 
 impl PublishOptions {
@@ -54,8 +48,6 @@ impl PublishOptions {
         run.report.parameter("queues", self.queues);
         run.report.parameter("delay", self.delay);
         run.report.parameter("keyed", self.keyed);
-        run.report.parameter("priorities", self.priorities);
-        run.report.parameter("groups", self.groups);
         let queues = run.queues("publish", self.queues);
         let bar = run.progress(&format!("publishing for {} s", self.seconds), 0);
         let meter = run.meter()?;
@@ -65,11 +57,9 @@ impl PublishOptions {
             connections: self.connections,
             body_bytes: self.body_bytes,
             delay: self.delay,
-            option: match (self.keyed, self.priorities, self.groups) {
-                (true, _, _) => JobOption::Key,
-                (_, true, _) => JobOption::Priority,
-                (_, _, 0) => JobOption::None,
-                (_, _, groups) => JobOption::Group(groups),
+            option: match self.keyed {
+                true => JobOption::Key,
+                false => JobOption::None,
             },
         };
         let latencies = publish(run, singles, pace).await?;
