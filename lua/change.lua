@@ -6,7 +6,7 @@
 -- ARGV[3] name    namespace/queue
 -- ARGV[4] number  of the job; '' = it is named by its key
 -- ARGV[5] nonce   of the job; the hash of its key
--- ARGV[6] created of the job, in ms; ''
+-- ARGV[6] created of the job, in ms; the placement of its key
 -- ARGV[7] due     '' = unchanged; a delay in ms, or an instant + 2^46
 -- ARGV[8] start_within '' = unchanged; ms after it is due in which it must have started; 0 = no limit
 -- ARGV[9] state   the job is changed only in this state; '' = in any in which it waits
@@ -14,16 +14,17 @@
 -- Returns ok → now_ms, number and record of the job without a large body
 -- Returns gone → there is no such job in this queue
 -- Returns held → its state, in which it is not changed; nothing changed
+-- Returns stale → the floor of the lane, which refuses the placement; nothing changed
 -- Changes: state, due time, expiry and priority of the job; sends doorbell and alarm
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, changes, versions, settle
+--- include placements, changes, versions, settle
 
 local name, due, start_within, in_state = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local priority = tonumber(ARGV[10])
 
-local queue = tonumber(call('HGET', KEYS[1], name))
-local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
+local job, queue, stale = named(KEYS[1], name, ARGV[4], ARGV[5], ARGV[6])
+if stale then return stale end
 if not job or expired(job) then return { 'gone' } end
 local waits = job[STATE] == DELAYED or job[STATE] == READY
 if not waits or in_state and job[STATE] ~= in_state then return { 'held', job[STATE] } end

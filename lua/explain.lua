@@ -6,7 +6,7 @@
 -- ARGV[3] name    namespace/queue
 -- ARGV[4] number  of the job; '' = it is named by its key
 -- ARGV[5] nonce   of the job; the hash of its key
--- ARGV[6] created of the job, in ms; ''
+-- ARGV[6] created of the job, in ms; the placement of its key
 -- ARGV[7] carry   largest body, in bytes, that is returned with its header; of a larger one only the header is returned
 -- ARGV[8] at      index in the line of a ready job from which hints are read to count the jobs before it
 -- ARGV[9] most    most hints that are read
@@ -16,14 +16,15 @@
 --   consumers wait for the queue else 0; the token of the pump that leads the bucket, '' = none; of a ready job how many
 --   other lines of its priority have turns, else 0; how many jobs of its group are leased, -1 = it has none
 -- Returns none → there is no such job
+-- Returns stale → the floor of the lane, which refuses the placement; nothing changed
 -- Changes: nothing
 -- Errors: the errors of every script (prelude.lua)
 -- Since layout 2
---- include lines, waiting
+--- include lines, waiting, placements
 
 local name, carry, at, most = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local queue = tonumber(call('HGET', KEYS[1], name))
-local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
+local job, queue, stale = named(KEYS[1], name, ARGV[4], ARGV[5], ARGV[6])
+if stale then return stale end
 if not job or expired(job) then return { 'none' } end
 
 local list = prefix .. 'ready:' .. queue

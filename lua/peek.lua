@@ -7,26 +7,25 @@
 -- ARGV[4] which  ready = the oldest of the highest priority; dead = the oldest dead job; job = the job with this number or key
 -- ARGV[5] number of the job, '' = it is named by its key; with ready and dead: most hints that one call drops from the list
 -- ARGV[6] nonce  of the job, the hash of its key; with ready and dead: ''
--- ARGV[7] created of the job, in ms; with ready and dead: ''
+-- ARGV[7] created of the job, in ms, the placement of its key; with ready and dead: ''
 -- ARGV[8] carry  largest body, in bytes, that is returned with its header; of a larger one only the header is returned
 -- Returns ok → now_ms, number and record of the job
 -- Returns none → there is no such job
 -- Returns again → the limit of dropped hints was reached: call again
+-- Returns stale → the floor of the lane, which refuses the placement
 -- Changes: with job nothing; otherwise drops stale hints and deletes expired jobs at the head of the list
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
---- include records, lines, settle
+--- include placements, lines, settle
 
 local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local carry = tonumber(ARGV[8])
-local known = call('HGET', KEYS[1], name)
-local queue = tonumber(known)
 
 local function shown(job)
   return { 'ok', now_ms, tonumber(job[NUMBER]), whole(job, carry) }
 end
 
-local function oldest(state, stale_left)
+local function oldest(known, queue, state, stale_left)
   local list, has_turns = prefix .. STATES[state] .. ':' .. queue, state == READY and has_lines(known)
   while stale_left > 0 do
     local line = has_turns and rarely().next_line(queue)
@@ -46,10 +45,13 @@ local function oldest(state, stale_left)
 end
 
 if which == 'job' then
-  local job = named(queue, number, nonce, created_ms)
+  local job, _, stale = named(KEYS[1], name, number, nonce, created_ms)
+  if stale then return stale end
   return job and not expired(job) and shown(job) or { 'none' }
 end
+local known = call('HGET', KEYS[1], name)
+local queue = tonumber(known)
 if not queue then return { 'none' } end
-local reply = oldest(which == 'ready' and READY or DEAD, tonumber(number))
+local reply = oldest(known, queue, which == 'ready' and READY or DEAD, tonumber(number))
 settle()
 return reply

@@ -100,15 +100,18 @@ local function due_and_next(index)
   return true, call('ZRANGE', index, text('(%d', now_ms), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
 end
 
+-- The row of a queue in the table of lanes. `numbers` are the numbers of lanes by which keys are placed, with commas: the
+-- present one first, then former ones that are not settled.
 local function lane_row(lanes, name)
-  local open, used, epoch = string.match(call('HGET', lanes, name) or '1 1 0', '^(%d+) (%d+) (%d+)$')
-  return tonumber(open), tonumber(used), tonumber(epoch)
+  local row = call('HGET', lanes, name) or '1 1 0 1'
+  local open, used, epoch, numbers = string.match(row, '^(%d+) (%d+) (%d+) ([%d,]+)$')
+  return tonumber(open), tonumber(used), tonumber(epoch), numbers
 end
 
--- A queue with one lane has no row.
-local function keep_lane_row(lanes, name, open, used, epoch)
-  if used == 1 then return call('HDEL', lanes, name) end
-  call('HSET', lanes, name, text('%d %d %.0f', open, used, epoch))
+-- A queue with one lane, in which all keys are, has no row.
+local function keep_lane_row(lanes, name, open, used, epoch, numbers)
+  if used == 1 and numbers == '1' then return call('HDEL', lanes, name) end
+  call('HSET', lanes, name, text('%d %d %.0f %s', open, used, epoch, numbers))
 end
 
 -- The number of a queue in a bucket (0 = none), and the epoch with which its lane there is closed (nil = it is open).

@@ -5,31 +5,34 @@
 -- ARGV[2] now      ms; '' = Redis's clock
 -- ARGV[3] name     namespace/queue
 -- ARGV[4] max_jobs the queue may have in this bucket with the new ones; '' = not limited; closed = it takes no jobs, and only
---   repeated requests are answered
+--   repeated requests are answered; ask = only jobs that it has are changed: new ones are stored in another lane
 -- ARGV[5] window   how long a call with an idempotency key may be repeated, in ms
 -- ARGV[6] atomic   1 = all jobs or none
 -- ARGV[7] upload   name under which payloads were uploaded before the call; '' = none
 -- ARGV[8] max_queues that the namespace may have in this bucket
--- ARGV[9] header   of the first job, as publish takes it
--- ARGV[10] payload of the first job; '' = uploaded
--- ARGV[11] if_exists what happens to an unfinished job with its key: keep, replace or reject; '' = it has no key
--- ARGV[12] repeat  '' = no idempotency key; else its hash (12 bytes) and the hash of the request (8 bytes). Four values of each
+-- ARGV[9] placement of the keys, with ask also the new floor of the lane
+-- ARGV[10] header  of the first job, as publish takes it
+-- ARGV[11] payload of the first job; '' = uploaded
+-- ARGV[12] if_exists what happens to an unfinished job with its key: keep, replace or reject; '' = it has no key
+-- ARGV[13] repeat  '' = no idempotency key; else its hash (12 bytes) and the hash of the request (8 bytes). Four values of each
 --   further job follow
 -- Returns ok → now_ms, then 22 bytes for each job in one string: outcome (1 byte), number (6), created (ms, 6), nonce (2),
 --   state (1; 0 = it is gone) and the time at which it is due next (ms, 6; 0 = none: it is done, gone, or held and not to
 --   run again). Outcomes: 1 = created, 2 = exists, 3 = rerun (a version waits for the end of the lease), 4 = replaced, 5 =
 --   revived (it was dead), 6 = replayed (a repeated request), 7 = the key is taken, 8 = the idempotency key stands for
---   another request, 9 = the queue is full, 10 = it is closed. The last four change nothing
--- Returns refused → index of the first job that prevents an atomic call, its outcome; nothing changed
+--   another request, 9 = the queue is full, or with ask has no such job, 10 = it is closed. The last four change nothing, but with
+--   ask and replace a job that is done loses its key
+-- Returns refused → index of the first job that prevents an atomic call, its outcome; no job changed
 -- Returns closed → the lane is closed; nothing changed
+-- Returns stale → the floor of the lane, which refuses the placement; nothing changed
 -- Returns namespace_full → the queue is new, and its namespace has max_queues queues in this bucket; nothing changed
 -- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
--- Changes: adds and replaces jobs, deletes uploaded payloads, adds the queue if it is new; sends doorbell and alarm
+-- Changes: adds and replaces jobs, deletes uploaded payloads, adds the queue if it is new; the floor; sends doorbell and alarm
 -- Errors: the errors of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
---- include records, changes, versions, idempotency, settle
+--- include placements, changes, versions, idempotency, outcomes, settle
 
-local name, window_ms, atomic, upload, first_job = ARGV[3], tonumber(ARGV[5]), ARGV[6], ARGV[7], 9
+local name, window_ms, atomic, upload, first_job = ARGV[3], tonumber(ARGV[5]), ARGV[6], ARGV[7], 10
 
 local function uploaded(i)
   return prefix .. 'upload:' .. upload .. ':' .. text('%d', (i - first_job) / 4)
@@ -39,9 +42,11 @@ for i = first_job, #ARGV, 4 do
   if ARGV[i + 1] == '' and call('EXISTS', uploaded(i)) == 0 then return { 'missing' } end
 end
 
-local known = call('HGET', KEYS[1], name)
-local queue = tonumber(known)
-if known and not queue then return { 'closed' } end
+local known, floor_of_lane = unpack(call('HMGET', KEYS[1], name, '@' .. name))
+if floor_of_lane and rarely().is_stale(ARGV[9], floor_of_lane) then return { 'stale', floor_of_lane } end
+local queue, is_closed, asks = tonumber(known), ARGV[4] == 'closed', ARGV[4] == 'ask'
+if known and not queue and not asks and not is_closed then return { 'closed' } end
+if asks then rarely().raise_floor(KEYS[1], name, ARGV[9], floor_of_lane) end
 
 -- Hashes of keys, and of idempotency keys, of jobs that this call has stored.
 local stored_here = {}
@@ -54,9 +59,10 @@ local function existing(hash, if_exists)
   return job
 end
 
-local is_closed = ARGV[4] == 'closed'
-if not queue and not is_closed and rarely().namespace_is_full(KEYS[1], name, ARGV[8]) then return { 'namespace_full' } end
-local room = (ARGV[4] == '' or is_closed) and math.huge or rarely().room_for(queue, tonumber(ARGV[4]))
+if not queue and not is_closed and not asks and rarely().namespace_is_full(KEYS[1], name, ARGV[8]) then
+  return { 'namespace_full' }
+end
+local room = asks and 0 or (ARGV[4] == '' or is_closed) and math.huge or rarely().room_for(queue, tonumber(ARGV[4]))
 
 -- Why a job is not stored; nil if it is. `job` is the job with its key.
 local function refusal(job, if_exists)
@@ -65,9 +71,9 @@ local function refusal(job, if_exists)
   return if_exists == 'reject' and job[STATE] ~= DEAD and KEY_TAKEN or nil
 end
 
--- Jobs of an atomic call with the same key follow each other.
+-- Jobs of an atomic call with the same key follow each other. With ask, all of them are here, or none is.
 if atomic == '1' then
-  local room_before, keys, requests = room, {}, {}
+  local room_before, keys, requests, absent_at, has_some = room, {}, {}, nil, false
   for i = first_job, #ARGV, 4 do
     local hash, if_exists, repeated = key_hash(ARGV[i], struct.unpack('>H', ARGV[i], 3)), ARGV[i + 2], ARGV[i + 3]
     local number, _, _, request = nil, nil, nil, requests[sub(repeated, 1, 12)]
@@ -84,12 +90,20 @@ if atomic == '1' then
       outcome = refusal(job, if_exists)
       if not job then room = room - 1 end
       -- One that is done stays, and may be replaced by a further job.
-      if hash and not (job and job[STATE] == DONE) then keys[hash] = true end
+      if hash and not (job and job[STATE] == DONE) and not (asks and not job) then keys[hash] = true end
     end
-    if outcome then return { 'refused', (i - first_job) / 4, outcome } end
-    if repeated ~= '' then requests[sub(repeated, 1, 12)] = sub(repeated, 13) end
+    local is_absent = asks and outcome == QUEUE_FULL
+    if is_absent then
+      absent_at = absent_at or i
+    elseif outcome then
+      return { 'refused', (i - first_job) / 4, outcome }
+    else
+      has_some = true
+      if repeated ~= '' then requests[sub(repeated, 1, 12)] = sub(repeated, 13) end
+    end
   end
   room = room_before
+  if absent_at and has_some then return { 'refused', (absent_at - first_job) / 4, QUEUE_FULL } end
 end
 
 local seq, last
@@ -101,18 +115,6 @@ local function number_for(i)
     last = max(seq - most, BEFORE_FIRST)
   end
   return next_number(last, ARGV[i], ARGV[i + 1])
-end
-
-local results = {}
-
-local function report(outcome, number, created_ms, nonce, state, due_ms)
-  results[#results + 1] = struct.pack('>BI6I6HBI6', outcome, number, created_ms, nonce, state, due_ms)
-end
-
-local function refuse(outcome) report(outcome, 0, 0, 0, 0, 0) end
-
-local function report_job(outcome, job, due_ms)
-  report(outcome, tonumber(job[NUMBER]), job[CREATED_MS], job[NONCE], job[STATE], due_ms)
 end
 
 local function create(i, number, hash)
@@ -133,11 +135,17 @@ end
 local function publish_known(i, hash, if_exists)
   local job, replaced = existing(hash, if_exists)
   local outcome = refusal(job, if_exists)
-  if outcome then return refuse(outcome) end
-  if not job then
+  if replaced and (asks or not outcome) then
     -- It would have the key of the new one. One that is done and was awaited stays without the key, for those who fetch
     -- its result.
-    if replaced and (replaced[FLAGS] < AWAITED or expired(replaced)) then rarely().delete(replaced) end
+    if replaced[FLAGS] < AWAITED or expired(replaced) then
+      rarely().delete(replaced)
+    elseif asks then
+      call('HDEL', key_index(hash), hash)
+    end
+  end
+  if outcome then return refuse(outcome) end
+  if not job then
     local number = number_for(i)
     call('HSET', key_index(hash), hash, text('%d', number))
     return create(i, number, hash)
@@ -164,16 +172,6 @@ local function publish(i)
   return create(i, number, hash)
 end
 
--- A request that was made before: this is its job, and `first` the hash of its contents. Unlike then, the client may
--- wait for the end of the job.
-local function replay(i, hash, first, request, number, created_ms, nonce)
-  if first ~= request then return refuse(KEY_REUSED) end
-  if stored_here[hash] then settle_records() end
-  local job = rarely().find(queue, text('%d', number), nonce, created_ms)
-  if job and job[STATE] < DEAD then rarely().await_end(job, struct.unpack('>H', ARGV[i], 3)) end
-  report(REPLAYED, number, created_ms, nonce, job and job[STATE] or 0, next_due(job))
-end
-
 for i = first_job, #ARGV, 4 do
   local repeated = ARGV[i + 3]
   if repeated == '' then
@@ -182,7 +180,8 @@ for i = first_job, #ARGV, 4 do
     local hash, request = sub(repeated, 1, 12), sub(repeated, 13)
     local number, created_ms, nonce, first = rarely().first_request(hash, window_ms)
     if number then
-      replay(i, hash, first, request, number, created_ms, nonce)
+      if stored_here[hash] then settle_records() end
+      if first == request then rarely().replay(queue, ARGV[i], number, created_ms, nonce) else refuse(KEY_REUSED) end
     else
       number, created_ms, nonce = publish(i)
       if number then

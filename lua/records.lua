@@ -163,12 +163,6 @@ local function keyed(queue, hash)
   if job and job[QUEUE] == queue and key_hash(job[RECORD], job[FLAGS]) == hash then return job end
 end
 
--- The job that a client names, expired or not: by number, nonce and creation time, or by '' and the hash of its key.
-local function named(queue, number, nonce_or_hash, created_ms)
-  if number == '' then return keyed(queue, nonce_or_hash) end
-  return stored(queue, number, nonce_or_hash, created_ms)
-end
-
 -- Header and payload in one string. A body of more than `limit` bytes is left out, since large strings are slow in
 -- scripts: the caller gets the header and fetches the body with GET.
 local function whole(job, limit)

@@ -14,6 +14,7 @@
 mod bucket;
 mod groups;
 mod history;
+mod key_lanes;
 mod lanes;
 mod lines;
 mod planted;

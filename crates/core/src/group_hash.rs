@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::jump_hash::lane_of_hash;
+use crate::jump_hash::LaneHash;
 
 /// Length of the hash of a group, in bytes.
 const GROUP_HASH_BYTES: usize = 8;
@@ -25,9 +25,9 @@ impl GroupHash {
         Self(xxh3_64(group.as_bytes()).max(1).to_be_bytes())
     }
 
-    /// The lane of the jobs of this group in a queue with so many lanes.
-    pub fn lane(self, lanes: u16) -> u16 {
-        lane_of_hash(u64::from_be_bytes(self.0), lanes)
+    /// Places the jobs of this group in a lane.
+    pub fn lane_hash(self) -> LaneHash {
+        LaneHash::of(&self.0)
     }
 
     /// The two halves of the hash.

@@ -3,10 +3,18 @@
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::extension::KEY_HASH_BYTES;
+use crate::jump_hash::LaneHash;
 use crate::name::QueueKey;
 
 /// Number of hashes in the index of keys of a bucket.
 const KEY_SHARDS: u8 = 128;
+
+/// Keys that begin with this text are those of schedules. Their jobs are published in the step that sets the next tick,
+/// in the first lane, so these keys are always there.
+pub const SCHEDULE_KEY_PREFIX: &str = "schedule:";
+
+/// How many bytes of a hash place a key in a lane: the last ones, so that lanes and shards do not depend on each other.
+const PLACING_BYTES: usize = 4;
 
 /// A hash of a text that a client has chosen for a job of a queue: 12 bytes of XXH3-128. Part of the stored layout.
 ///
@@ -18,7 +26,11 @@ pub struct KeyHash(pub [u8; KEY_HASH_BYTES]);
 impl KeyHash {
     /// The hash of a job's key, which is unique in its queue.
     pub fn of_job(queue: &QueueKey, key: &str) -> Self {
-        Self::of(b'k', queue, key)
+        let mut hash = Self::of(b'k', queue, key);
+        if key.starts_with(SCHEDULE_KEY_PREFIX) {
+            hash.0[KEY_HASH_BYTES - PLACING_BYTES..].fill(0);
+        }
+        hash
     }
 
     /// The hash of an idempotency key, which stands for one request to publish to a queue.
@@ -35,6 +47,16 @@ impl KeyHash {
     /// The number of the hash that has the entry of this key in the index of keys.
     pub const fn shard(&self) -> u8 {
         self.0[0] % KEY_SHARDS
+    }
+
+    /// Places the jobs with this key in a lane.
+    pub fn lane_hash(&self) -> LaneHash {
+        LaneHash::of(&self.0[KEY_HASH_BYTES - PLACING_BYTES..])
+    }
+
+    /// The lane of this key in a queue with so many lanes.
+    pub fn lane(&self, lanes: u16) -> u16 {
+        self.lane_hash().lane(lanes)
     }
 
     fn of(kind: u8, queue: &QueueKey, text: &str) -> Self {
@@ -70,6 +92,39 @@ mod tests {
             }
         }
         assert_eq!(hashes.len(), 24);
+    }
+
+    #[test]
+    fn keys_are_spread_over_lanes_and_few_change_theirs() {
+        let queue = QueueKey::try_from("shop/orders").unwrap();
+        let keys = (0..80_000).map(|number| KeyHash::of_job(&queue, &format!("order-{number}")));
+        let keys: Vec<KeyHash> = keys.collect();
+        for lanes in [1, 2, 3, 8, 64] {
+            let mut counts = vec![0_usize; lanes];
+            for key in &keys {
+                counts[usize::from(key.lane(lanes as u16))] += 1;
+            }
+            let even = keys.len() / lanes;
+            let is_near = |count: &usize| count.abs_diff(even) * 10 <= even;
+            assert!(counts.iter().all(is_near), "{counts:?}");
+        }
+        for (fewer, more) in [(1, 2), (2, 3), (3, 8), (8, 64)] {
+            for key in &keys {
+                let (before, after) = (key.lane(fewer), key.lane(more));
+                assert!(before == after || after >= fewer);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_schedules_are_in_the_first_lane() {
+        let queue = QueueKey::try_from("shop/orders").unwrap();
+        let hashes = ["daily", "hourly"].map(|name| {
+            let key = KeyHash::of_job(&queue, &format!("{SCHEDULE_KEY_PREFIX}{name}"));
+            assert!((1..=64).all(|lanes| key.lane(lanes) == 0));
+            key
+        });
+        assert_ne!(hashes[0], hashes[1]);
     }
 
     #[test]

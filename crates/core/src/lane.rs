@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::key_placement::{KeyPlacement, LaneNumbers};
 use crate::name::QueueKey;
 
 /// How often each API process closes lanes that take no new jobs and are empty, and takes them out of use. Such a lane
@@ -60,6 +61,19 @@ pub struct LaneRow {
     pub counts: LaneCounts,
     /// Increases whenever `open` is set; unique among all rows of a deployment. 0 if the queue has no row.
     pub epoch: u64,
+    /// By which numbers of lanes its keys are placed.
+    pub numbers: LaneNumbers,
+}
+
+impl LaneRow {
+    /// How the keys of its queue are placed.
+    pub const fn placement(&self) -> KeyPlacement {
+        KeyPlacement {
+            epoch: self.epoch,
+            numbers: self.numbers,
+            has_row: true,
+        }
+    }
 }
 
 /// The number of jobs that a lane of a queue with so many lanes may hold, if the queue may hold `limit`. Counting all

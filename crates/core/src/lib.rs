@@ -20,6 +20,7 @@ mod job_id;
 mod jobs_by_state;
 mod jump_hash;
 mod key_hash;
+mod key_placement;
 pub mod keys;
 mod lane;
 pub mod layout;
@@ -47,7 +48,9 @@ pub use job::{
 };
 pub use job_id::{InvalidJobId, JobId};
 pub use jobs_by_state::JobsByState;
-pub use key_hash::KeyHash;
+pub use jump_hash::LaneHash;
+pub use key_hash::{KeyHash, SCHEDULE_KEY_PREFIX};
+pub use key_placement::{FORMER_NUMBERS_MAX, InvalidPlacement, KeyPlacement, LaneNumbers};
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow, share_of};
 pub use name::{InvalidName, Namespace, QueueKey, QueueName};
 pub use policy::{GroupPolicy, InvalidPolicy, Policy, Rate, RetryPolicy, UnreadablePolicy};

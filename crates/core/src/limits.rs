@@ -70,6 +70,8 @@ pub const LEASE_MS_MIN: u64 = 100;
 pub const LEASE_MS_MAX: u64 = 24 * 3_600_000;
 /// The most attempts of a job: a record has 12 bits for the number of failures.
 pub const ATTEMPTS_MAX: u16 = 4_095;
+/// The most lanes of a queue.
+pub const LANES_MAX: u16 = 64;
 /// The highest priority of a job; 0 is the lowest one.
 pub const PRIORITY_MAX: u8 = 4;
 /// The most delays of a retry policy. The last one repeats.

@@ -14,12 +14,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::QueueKey;
 use crate::hash_slot::HASH_SLOTS;
+use crate::limits::LANES_MAX;
 
 /// Maximum number of buckets of a deployment: a job id has 16 bits for the bucket.
 pub const BUCKETS_MAX: u32 = 1 << 16;
-
-/// Maximum number of lanes of a queue.
-pub const LANES_MAX: u16 = 64;
 
 /// Maximum number of lanes of a queue in a deployment with this number of buckets: no two lanes share a bucket.
 pub fn lanes_max(buckets: u32) -> u16 {

@@ -1,6 +1,6 @@
 //! The errors of the engine.
 
-use tidegate_core::Scope;
+use tidegate_core::{LaneNumbers, Scope};
 use tidegate_store::{NamespaceFull, PublishRefusal, StoreError, Unavailable};
 
 use crate::metrics::storage_failure::record_store_error;
@@ -37,6 +37,12 @@ pub enum EngineError {
     /// The pool moves, and its own deployment has a job of a call that is to be atomic. Nothing was stored.
     #[error("the pool is moving, and an atomic call cannot change jobs in both of its deployments")]
     PoolMoves,
+    /// The jobs of an atomic publish are, or would be, in several lanes. Nothing was stored.
+    #[error("the keys of an atomic call are in several lanes of the queue")]
+    SeveralLanes,
+    /// Jobs with keys may be placed by too many numbers of lanes. Nothing was changed.
+    #[error("jobs with keys are still placed by these numbers of lanes: {0}")]
+    KeysUnsettled(LaneNumbers),
     /// The pool moves to a deployment that the settings of this process do not name, and that may have the job. Jobs
     /// that are here may have been changed.
     #[error("the pool is moving, and this process does not know where to")]
@@ -90,11 +96,13 @@ pub enum AccessError {
     Failed(#[from] EngineError),
 }
 
-/// Counts and logs the failure, unless the namespace is full.
+/// Counts and logs the failure, unless the namespace is full, or keys are not settled.
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
-        if let StoreError::NamespaceFull(full) = error {
-            return Self::NamespaceFull(full);
+        match error {
+            StoreError::NamespaceFull(full) => return Self::NamespaceFull(full),
+            StoreError::KeysUnsettled(numbers) => return Self::KeysUnsettled(numbers),
+            _ => {}
         }
         record_store_error(&error);
         match error.reason() {
@@ -130,9 +138,7 @@ impl EngineError {
     pub(crate) const fn of_failed_check(error: &StoreError) -> Self {
         match error {
             StoreError::Unavailable { .. } => Self::Unchecked,
-            StoreError::Corrupt(_) | StoreError::Invalid(_) | StoreError::NamespaceFull(_) => {
-                Self::StorageFailed
-            }
+            _ => Self::StorageFailed,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
-use tidegate_core::InvalidJob;
 use tidegate_core::codec::InvalidRecord;
+use tidegate_core::{InvalidJob, KeyPlacement, LaneNumbers};
 
 /// The kind of [`NamespaceFull`] whose limit is not exact.
 pub(crate) const QUEUES: &str = "queues";
@@ -60,6 +60,16 @@ pub enum StoreError {
     /// The job cannot be stored. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] InvalidJob),
+    /// Keys of the queue may have other lanes now: the lane was asked with this placement. Nothing was changed.
+    #[error("the lanes of the queue have changed: the placement of its keys is {0}")]
+    PlacementStale(KeyPlacement),
+    /// Jobs with keys may be placed by too many former numbers of lanes, of which these are the known ones. Nothing was
+    /// changed.
+    #[error("jobs with keys are placed by too many numbers of lanes: {0}")]
+    KeysUnsettled(LaneNumbers),
+    /// A failover has lost rows of the table of lanes that the caller has read. Nothing was changed.
+    #[error("redis has lost the last changes of the lane table")]
+    LanesLost,
 }
 
 /// Why Redis cannot serve a call.
@@ -131,7 +141,7 @@ impl StoreError {
     pub const fn reason(&self) -> Option<Unavailable> {
         match self {
             Self::Unavailable { reason, .. } => Some(*reason),
-            Self::Corrupt(_) | Self::Invalid(_) | Self::NamespaceFull(_) => None,
+            _ => None,
         }
     }
 
@@ -162,7 +172,11 @@ impl StoreError {
             Self::Unavailable { reason, .. } => {
                 !matches!(reason, Unavailable::Unreachable | Unavailable::Forbidden)
             }
-            Self::Invalid(_) | Self::NamespaceFull(_) => true,
+            Self::Invalid(_)
+            | Self::NamespaceFull(_)
+            | Self::PlacementStale(_)
+            | Self::KeysUnsettled(_)
+            | Self::LanesLost => true,
             Self::Corrupt(_) => false,
         }
     }

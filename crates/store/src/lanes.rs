@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use tidegate_core::{LaneCounts, LaneRow, QueueKey, keys};
+use tidegate_core::{
+    FORMER_NUMBERS_MAX, KeyPlacement, LaneCounts, LaneNumbers, LaneRow, QueueKey, keys,
+};
 
 use crate::error::StoreError;
 use crate::reply::Reply;
@@ -34,6 +36,17 @@ impl LaneRows {
             return LaneRow::default();
         }
         self.by_queue.get(queue).copied().unwrap_or_default()
+    }
+
+    /// How the keys of a queue are placed. A queue without a row has had one lane since the last epoch at the latest.
+    pub fn placement(&self, queue: &QueueKey) -> KeyPlacement {
+        match self.by_queue.get(queue) {
+            Some(row) => row.placement(),
+            None => KeyPlacement {
+                epoch: self.last_epoch,
+                ..KeyPlacement::FIRST_LANE
+            },
+        }
     }
 }
 
@@ -96,13 +109,22 @@ impl Lanes {
     /// number on stay in use until they are closed. Closed lanes below it have to be opened ([`Store::open_lane`]) with
     /// the epoch of the returned row, which is later than all epochs before.
     ///
+    /// `above` is the last epoch that the caller knows.
+    ///
     /// # Errors
-    /// Redis is unavailable; the change may be executed nevertheless, even later.
-    pub async fn set(&self, queue: &QueueKey, open: u16) -> Result<LaneRow, StoreError> {
-        self.change(queue, Some(open), 1, 0).await
+    /// [`StoreError::KeysUnsettled`], [`StoreError::LanesLost`]: nothing changed. Redis is unavailable; the change may be executed nevertheless,
+    /// even later.
+    pub async fn set(
+        &self,
+        queue: &QueueKey,
+        open: u16,
+        above: u64,
+    ) -> Result<LaneRow, StoreError> {
+        self.change(queue, Some(open), 1, above, None).await
     }
 
     /// Gives the row of a queue an epoch later than `above` and all epochs before, and at least `used` lanes in use.
+    /// `lost` are numbers of lanes by which keys may be placed too.
     ///
     /// # Errors
     /// Redis is unavailable; the change may be executed nevertheless, even later.
@@ -111,8 +133,9 @@ impl Lanes {
         queue: &QueueKey,
         used: u16,
         above: u64,
+        lost: Option<LaneNumbers>,
     ) -> Result<LaneRow, StoreError> {
-        self.change(queue, None, used, above).await
+        self.change(queue, None, used, above, lost).await
     }
 
     async fn change(
@@ -121,14 +144,23 @@ impl Lanes {
         open: Option<u16>,
         used: u16,
         above: u64,
+        lost: Option<LaneNumbers>,
     ) -> Result<LaneRow, StoreError> {
         let open = open.map_or_else(String::new, |open| open.to_string());
-        let call = self.call(&LANES_SET, queue).arg(open);
-        row(&mut call.arg(used).arg(above).send().await?.ok()?)
+        let lost = lost.map_or_else(String::new, |lost| lost.to_string());
+        let call = self.call(&LANES_SET, queue).arg(open).arg(used).arg(above);
+        let mut reply = call.arg(lost).arg(FORMER_NUMBERS_MAX).send().await?;
+        match reply.token() {
+            "unsettled" => return Err(StoreError::KeysUnsettled(reply.parsed()?)),
+            "lost" => return Err(StoreError::LanesLost),
+            _ => {}
+        }
+        row(&mut reply.ok()?)
     }
 
-    /// Takes the lanes from `still` on out of use if the row still equals `was`, and returns whether it does. All of
-    /// these lanes must have been closed with the epoch of the row, after the row was read.
+    /// Takes the lanes from `still` on out of use, and keeps the numbers in `left`, if the row still equals `was`.
+    /// Returns whether it does. All of these lanes must have been closed with the epoch of the row, and no job may be
+    /// placed by a number that is not in `left`, both found out after the row was read.
     ///
     /// # Errors
     /// Redis is unavailable; the change may be executed nevertheless, even later.
@@ -137,11 +169,17 @@ impl Lanes {
         queue: &QueueKey,
         was: LaneRow,
         still: u16,
+        left: LaneNumbers,
     ) -> Result<bool, StoreError> {
-        let LaneRow { counts, epoch } = was;
+        let LaneRow {
+            counts,
+            epoch,
+            numbers,
+        } = was;
         let call = self.call(&LANES_SETTLE, queue);
         let call = call.arg(counts.open).arg(counts.used).arg(epoch);
         let call = call.arg(still.max(counts.open));
+        let call = call.arg(numbers.to_string()).arg(left.to_string());
         call.send().await?.ok()?.flag()
     }
 }
@@ -161,7 +199,13 @@ fn parsed(name: &str, row: &str) -> Option<(QueueKey, LaneRow)> {
         used: lanes()?,
     };
     let epoch = numbers.next()?.parse().ok()?;
-    Some((QueueKey::try_from(name).ok()?, LaneRow { counts, epoch }))
+    let numbers = numbers.next()?.parse().ok()?;
+    let row = LaneRow {
+        counts,
+        epoch,
+        numbers,
+    };
+    Some((QueueKey::try_from(name).ok()?, row))
 }
 
 fn row(reply: &mut Reply) -> Result<LaneRow, StoreError> {
@@ -174,8 +218,11 @@ fn row(reply: &mut Reply) -> Result<LaneRow, StoreError> {
         open: lanes()?,
         used: lanes()?,
     };
-    let epoch = reply.count()?;
-    Ok(LaneRow { counts, epoch })
+    Ok(LaneRow {
+        counts,
+        epoch: reply.count()?,
+        numbers: reply.parsed()?,
+    })
 }
 
 impl Store {

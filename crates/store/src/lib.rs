@@ -85,12 +85,12 @@ pub use until_durable::Receipt;
 pub use verbs::{
     AckRequest, Acked, AfterFailure, CancelOutcome, ChangeOutcome, Claim, DueTimes, FailRequest,
     IdempotentRequest, InvalidPosition, JobEnd, JobReference, JobSelection, JobSurroundings,
-    JobsBefore, KeyedCall, LIST_HINTS_MAX, LOAD_HINTS_MAX, LeaseLength, LeaseOutcome, LeasedJob,
-    ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
-    MoveDueOutcome, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PolledQueue,
-    PromoteOutcome, Promoted, PublishJob, PublishRefusal, PublishReply, PublishedTicks, QueuePage,
-    QueuePosition, RateOwner, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX,
-    SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, StoredJob, SweepOutcome,
-    TakenUnits, TickOutcome, TickPublish, WaitingOutcome,
+    JobsBefore, KeyPlace, KeyedCall, KeysCursor, LIST_HINTS_MAX, LOAD_HINTS_MAX, LaneKeys,
+    LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue,
+    LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX,
+    PeekedJob, PolledQueue, PromoteOutcome, Promoted, PublishJob, PublishRefusal, PublishReply,
+    PublishedTicks, QueuePage, QueuePosition, RateOwner, ReserveOptions, ReservedJobs, Roster,
+    SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, StoredJob,
+    SweepOutcome, TakenUnits, TickOutcome, TickPublish, WaitingOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

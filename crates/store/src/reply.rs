@@ -1,9 +1,11 @@
 //! Reading the reply of a script: a token that names the outcome, then values in the order of the `Returns` line of the
 //! script's contract.
 
+use std::str::FromStr;
+
 use bytes::Bytes;
 use redis::Value;
-use tidegate_core::{JobId, JobState};
+use tidegate_core::{InvalidPlacement, JobId, JobState};
 
 use crate::error::StoreError;
 
@@ -18,12 +20,17 @@ impl Reply {
             return Err(unexpected(&value));
         };
         let mut values = values.into_iter();
-        match values.next() {
-            Some(Value::BulkString(token)) => Ok(Self {
+        let mut reply = match values.next() {
+            Some(Value::BulkString(token)) => Self {
                 token: String::from_utf8_lossy(&token).into_owned(),
                 values,
-            }),
-            other => Err(unexpected(&other.unwrap_or(Value::Nil))),
+            },
+            other => return Err(unexpected(&other.unwrap_or(Value::Nil))),
+        };
+        // Any script that finds jobs by their keys may refuse the placement.
+        match reply.token() {
+            "stale" => Err(StoreError::PlacementStale(reply.parsed()?)),
+            _ => Ok(reply),
         }
     }
 
@@ -95,6 +102,13 @@ impl Reply {
             Some(Value::BulkString(bytes)) => Ok(bytes.into()),
             other => Err(unexpected(&other.unwrap_or(Value::Nil))),
         }
+    }
+
+    /// A placement, or a part of it.
+    pub(crate) fn parsed<T: FromStr<Err = InvalidPlacement>>(&mut self) -> Result<T, StoreError> {
+        let text = String::from_utf8_lossy(&self.bytes()?).into_owned();
+        let invalid = |_| StoreError::corrupt(format!("{text:?} is no placement of keys"));
+        text.parse().map_err(invalid)
     }
 
     pub(crate) fn texts(&mut self) -> Result<Vec<String>, StoreError> {

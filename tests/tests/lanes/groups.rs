@@ -29,10 +29,17 @@ async fn the_jobs_of_a_group_are_in_one_lane_and_never_two_of_them_run() {
     let group_of = |job: usize| format!("customer-{}", job % GROUPS);
     for job in 0..GROUPS {
         let path = format!("/queues/orders/jobs?group={}", group_of(job));
-        client.call("POST", &path, &json!(job)).await.expect(201);
+        // A request that may be repeated is in the lane of its group too.
+        let request = format!("request-{job}");
+        let headers = [("Idempotency-Key", request.as_str())];
+        let headers = if job % 2 == 0 { &headers[..] } else { &[] };
+        client.send("POST", &path, headers, b"1").await.expect(201);
     }
     let jobs =
-        (GROUPS..GROUPS * JOBS_OF_EACH).map(|job| json!({"payload": job, "group": group_of(job)}));
+        (GROUPS..GROUPS * JOBS_OF_EACH).map(|job| match job % 3 {
+            0 => json!({"payload": job, "group": group_of(job), "idempotency_key": format!("request-{job}")}),
+            _ => json!({"payload": job, "group": group_of(job)}),
+        });
     let batch = json!({"jobs": jobs.collect::<Vec<Value>>()});
     let answer = client
         .call("POST", "/queues/orders/jobs/batch", &batch)

@@ -9,6 +9,7 @@ mod counts;
 mod fairness;
 mod fixture;
 mod groups;
+mod keys;
 mod slow_link;
 mod stalled_publish;
 mod traffic;

@@ -195,7 +195,7 @@ async fn the_lanes_of_a_queue_share_its_limit() {
     stack.finish().await;
 }
 
-/// Jobs with keys and those of schedules are all in the first lane.
+/// Jobs with keys have the share of the lane of their key: these keys, and jobs of schedules, are in the first lane.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_with_keys_and_of_schedules_have_the_share_of_the_first_lane() {
     const MAX_JOBS: u64 = 10;
@@ -207,15 +207,15 @@ async fn jobs_with_keys_and_of_schedules_have_the_share_of_the_first_lane() {
     let policy = json!({"max_jobs": MAX_JOBS}).to_string();
     queue.patch_policy(api, &policy).await;
     let batch = async |atomic, first: u64, jobs: u64| {
-        let job = |number| json!({"payload": 1, "key": format!("b{number}")});
+        let job = |number| json!({"payload": 1, "key": format!("schedule:b{number}")});
         let jobs: Vec<Value> = (first..first + jobs).map(job).collect();
         let body = json!({"atomic": atomic, "jobs": jobs});
         native.call("POST", "/queues/q/jobs/batch", &body).await
     };
     batch(true, 0, OF_FIRST_LANE + 1).await.expect(429);
     batch(true, 0, OF_FIRST_LANE - 1).await.expect(201);
-    native.publish("q", "key=a", "x").await.expect(201);
-    native.publish("q", "key=c", "x").await.expect(429);
+    native.publish("q", "key=schedule:a", "x").await.expect(201);
+    native.publish("q", "key=schedule:c", "x").await.expect(429);
     let refused = batch(false, 9, 1).await.expect(200).json();
     assert_eq!(refused["results"][0]["problem"]["code"], "queue_full");
     // A tick needs a place in the same lane, and is left out without one.

@@ -18,7 +18,7 @@ use tidegate_core::{
 };
 use tidegate_core::{RecordExtension, RetryDelays, RetrySteps};
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, KeyedCall, LeaseOutcome, LeasedJob,
+    AckRequest, AfterFailure, Claim, FailRequest, KeyPlace, KeyedCall, LeaseOutcome, LeasedJob,
     LoadSlotOutcome, MoveDueOutcome, PublishJob, PublishReply, Store, StoreConfig, SweepOutcome,
 };
 use tidegate_testkit::{RedisOptions, consistency, print_figure};
@@ -162,6 +162,8 @@ impl OrderRun {
         let keyed_call = KeyedCall {
             max_jobs: Some(1),
             is_closed: false,
+            place: KeyPlace::FIRST_LANE,
+            asks: false,
             idempotency_window_ms: 1000,
             atomic: true,
         };

@@ -11,8 +11,8 @@ use tidegate_core::v1::values::Timestamp;
 use tidegate_core::{IfExists, IfRunning, RecordExtension};
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AckRequest, CancelOutcome, Claim, IdempotentRequest, KeyedCall, LeasedJob, PromoteOutcome,
-    Promoted, PublishJob, PublishRefusal, PublishReply, StoredJob,
+    AckRequest, CancelOutcome, Claim, IdempotentRequest, KeyPlace, KeyedCall, LeasedJob,
+    PromoteOutcome, Promoted, PublishJob, PublishRefusal, PublishReply, StoredJob,
 };
 
 use crate::fixture::{START, StoreFixture, fixture, job};
@@ -21,6 +21,8 @@ use crate::outside_bodies::{sized, uploads};
 const TERMS: KeyedCall = KeyedCall {
     max_jobs: None,
     is_closed: false,
+    place: KeyPlace::FIRST_LANE,
+    asks: false,
     idempotency_window_ms: 600_000,
     atomic: false,
 };

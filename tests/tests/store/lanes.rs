@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_core::keys::DeploymentKeys;
 use tidegate_core::v1::consume::Outcome;
-use tidegate_core::{JobId, JobState, JobsByState, LaneCounts, LaneRow, QueueKey};
+use tidegate_core::{JobId, JobState, JobsByState, LaneCounts, LaneNumbers, LaneRow, QueueKey};
 use tidegate_store::{
     AckRequest, AuditEvent, AuditOptions, CancelOutcome, Claim, Inconsistency, Lanes, Store,
     StoreConfig, StoreError, Unavailable,
@@ -144,22 +144,37 @@ async fn closed_lanes_stay_in_use_until_they_are_closed_in_their_buckets() {
     let (redis, store, queue) = store_of_buckets().await;
     let lanes = store.lanes();
     assert_eq!(row(&lanes, &queue).await, None);
-    let raised = lanes.set(&queue, 8).await.unwrap();
+    let raised = lanes.set(&queue, 8, 0).await.unwrap();
     assert_eq!(raised.counts, counts(8, 8));
-    let lowered = lanes.set(&queue, 2).await.unwrap();
+    let lowered = lanes.set(&queue, 2, 0).await.unwrap();
     assert_eq!(lowered.counts, counts(2, 8));
     assert!(lowered.epoch > raised.epoch);
     assert_eq!(close(&store, &queue, lowered, 2..8).await, 6);
-    assert!(!lanes.settle(&queue, raised, 2).await.unwrap());
-    assert!(lanes.settle(&queue, lowered, 2).await.unwrap());
+    assert!(
+        !lanes
+            .settle(&queue, raised, 2, raised.numbers)
+            .await
+            .unwrap()
+    );
+    assert!(
+        lanes
+            .settle(&queue, lowered, 2, lowered.numbers)
+            .await
+            .unwrap()
+    );
     assert_eq!(row(&lanes, &queue).await, Some(counts(2, 2)));
     assert!(!is_closed(&store, &queue, 1).await && is_closed(&store, &queue, 2).await);
-    let lowered = lanes.set(&queue, 1).await.unwrap();
+    let lowered = lanes.set(&queue, 1, 0).await.unwrap();
     assert_eq!(close(&store, &queue, lowered, 1..2).await, 1);
-    assert!(lanes.settle(&queue, lowered, 1).await.unwrap());
+    assert!(
+        lanes
+            .settle(&queue, lowered, 1, LaneNumbers::FIRST_LANE)
+            .await
+            .unwrap()
+    );
     assert_eq!(row(&lanes, &queue).await, None, "unchanged from the start");
     let other = QueueKey::try_from("shop/other").unwrap();
-    let of_other = lanes.set(&other, 2).await.unwrap();
+    let of_other = lanes.set(&other, 2, 0).await.unwrap();
     assert!(
         of_other.epoch > lowered.epoch,
         "a queue that comes back gets a later epoch"
@@ -171,17 +186,20 @@ async fn closed_lanes_stay_in_use_until_they_are_closed_in_their_buckets() {
 async fn a_late_settle_does_not_hide_newer_jobs() {
     let (_redis, store, queue) = store_of_buckets().await;
     let lanes = store.lanes();
-    lanes.set(&queue, 8).await.unwrap();
-    let looked_at = lanes.set(&queue, 2).await.unwrap();
+    lanes.set(&queue, 8, 0).await.unwrap();
+    let looked_at = lanes.set(&queue, 2, 0).await.unwrap();
     assert_eq!(close(&store, &queue, looked_at, 2..8).await, 6);
-    let raised = lanes.set(&queue, 8).await.unwrap();
+    let raised = lanes.set(&queue, 8, 0).await.unwrap();
     store.open_lane(queue.lane(5), raised.epoch).await.unwrap();
     let jobs = [job("x")];
     store.publish(queue.lane(5), &jobs, None).await.unwrap();
-    let lowered = lanes.set(&queue, 2).await.unwrap();
+    let lowered = lanes.set(&queue, 2, 0).await.unwrap();
     assert_eq!(lowered.counts, looked_at.counts);
     assert!(
-        !lanes.settle(&queue, looked_at, 2).await.unwrap(),
+        !lanes
+            .settle(&queue, looked_at, 2, looked_at.numbers)
+            .await
+            .unwrap(),
         "lane 5 holds a job"
     );
     assert_eq!(close(&store, &queue, lowered, 2..8).await, 2);
@@ -311,11 +329,11 @@ async fn audit(store: &Store, repair: bool) -> Vec<(Inconsistency, bool)> {
 async fn an_audit_finds_jobs_in_lanes_that_are_not_served() {
     let (redis, store, queue) = store_of_buckets().await;
     let lanes = store.lanes();
-    lanes.set(&queue, 8).await.unwrap();
+    lanes.set(&queue, 8, 0).await.unwrap();
     publish(&store, &queue, 8).await;
     // Lanes that are closed and empty.
     let other = QueueKey::try_from("shop/other").unwrap();
-    let of_other = lanes.set(&other, 4).await.unwrap();
+    let of_other = lanes.set(&other, 4, 0).await.unwrap();
     publish(&store, &other, 4).await;
     for lane in 0..4 {
         store.purge_ready(other.lane(lane)).await.unwrap();
@@ -330,7 +348,7 @@ async fn an_audit_finds_jobs_in_lanes_that_are_not_served() {
         let set = set.arg(key).arg(queue.to_string()).arg(value);
         set.exec_async(&mut connection).await.unwrap();
     };
-    set("tg:lanes", "1 7 1").await;
+    set("tg:lanes", "1 7 1 1").await;
     let bucket = store.bucket_of(queue.lane(2));
     let queues = DeploymentKeys::new(BUCKETS).keys(bucket).queues();
     set(&queues, "closed 9 1").await;

@@ -16,8 +16,9 @@ use tidegate_core::{
     RecordExtension, RetryDelays, RetryPolicy, RetrySteps,
 };
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailRequest, JobSelection, KeyedCall, LIST_HINTS_MAX,
-    LeasedJob, ListPosition, ListedJob, PUBLISH_JOBS_MAX, PublishJob, PublishReply, Store,
+    AckRequest, AfterFailure, Claim, FailRequest, JobSelection, KeyPlace, KeyedCall,
+    LIST_HINTS_MAX, LeasedJob, ListPosition, ListedJob, PUBLISH_JOBS_MAX, PublishJob, PublishReply,
+    Store,
 };
 use tidegate_testkit::print_figure;
 
@@ -136,6 +137,8 @@ async fn publish_keyed(f: &StoreFixture, now_ms: u64, key: &str) {
     let call = KeyedCall {
         max_jobs: None,
         is_closed: false,
+        place: KeyPlace::FIRST_LANE,
+        asks: false,
         idempotency_window_ms: 600_000,
         atomic: false,
     };

@@ -28,6 +28,7 @@ mod groups_random;
 mod hints;
 mod idle_connections;
 mod interleavings;
+mod key_lanes;
 mod keyed;
 mod lanes;
 mod lanes_random;

@@ -13,7 +13,7 @@ use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{IfExists, RecordExtension};
 use tidegate_core::{KeyHash, NativeOptions, NewJob};
 use tidegate_store::{
-    AuditEvent, AuditOptions, ChangeOutcome, KeyedCall, PublishJob, PublishReply,
+    AuditEvent, AuditOptions, ChangeOutcome, KeyPlace, KeyedCall, PublishJob, PublishReply,
 };
 use tidegate_testkit::{consistency, print_figure};
 use tokio_util::sync::CancellationToken;
@@ -60,6 +60,8 @@ async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> Pu
     let call = KeyedCall {
         max_jobs: None,
         is_closed: false,
+        place: KeyPlace::FIRST_LANE,
+        asks: false,
         idempotency_window_ms: 1000,
         atomic: false,
     };

@@ -218,6 +218,8 @@ impl BucketSnapshot {
         for (field, value) in &self.names {
             match field.split_once('/') {
                 None => {}
+                // The floor of a lane, for keys.
+                Some(_) if field.starts_with('@') => {}
                 Some((namespace, "")) => {
                     counted.insert(namespace, value.parse().unwrap_or(-1));
                 }

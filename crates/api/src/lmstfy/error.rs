@@ -288,6 +288,8 @@ impl From<EngineError> for ApiError {
             // Jobs of this wire have no keys.
             | EngineError::KeyTaken
             | EngineError::KeyReused
+            | EngineError::SeveralLanes
+            | EngineError::KeysUnsettled(_)
             | EngineError::JobRefused { .. } => Self::Internal,
         }
     }

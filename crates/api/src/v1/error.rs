@@ -159,6 +159,8 @@ impl From<EngineError> for NativeError {
             | EngineError::StorageRefused => (ProblemCode::StorageUnavailable, Some(Applied::No)),
             EngineError::QueueClosed => (ProblemCode::QueueClosed, None),
             EngineError::QueueFull => (ProblemCode::QueueFull, None),
+            EngineError::SeveralLanes => return Self::of(ProblemCode::KeysInSeveralLanes),
+            EngineError::KeysUnsettled(_) => (ProblemCode::LanesUnsettled, None),
             EngineError::KeyTaken => return Self::of(ProblemCode::KeyTaken),
             EngineError::KeyReused => return Self::of(ProblemCode::IdempotencyKeyReused),
             EngineError::JobRefused { index, refusal } => {

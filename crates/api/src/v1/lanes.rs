@@ -23,6 +23,8 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
     let table = table.map_err(EngineError::from)?;
     let rows = table.by_queue.iter();
     let mut rows: Vec<_> = rows
+        // While keys are not settled, a queue with one lane has a row.
+        .filter(|(_, row)| row.counts != LaneCounts::ONE)
         .filter(|(queue, _)| request.namespaces.contains(&queue.namespace))
         .filter(|(queue, _)| after.as_ref().is_none_or(|after| *queue > after))
         .collect();

@@ -75,9 +75,11 @@ impl From<EngineError> for YouzanError {
             }
             EngineError::StorageFailed | EngineError::StorageRefused => Self::StorageFailed,
             // A job of this wire replaces the job with its id, and is published alone.
-            EngineError::KeyTaken | EngineError::KeyReused | EngineError::JobRefused { .. } => {
-                Self::Internal
-            }
+            EngineError::KeyTaken
+            | EngineError::KeyReused
+            | EngineError::SeveralLanes
+            | EngineError::KeysUnsettled(_)
+            | EngineError::JobRefused { .. } => Self::Internal,
             EngineError::BacklogFull
             | EngineError::MoveUnknown
             | EngineError::PoolMoves

@@ -65,8 +65,6 @@ impl LayoutWatch {
 pub fn public_reason(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable { reason, .. } => format!("redis is unavailable ({reason})"),
-        StoreError::Corrupt(_) | StoreError::Invalid(_) | StoreError::NamespaceFull(_) => {
-            "unexpected data in redis".to_owned()
-        }
+        _ => "unexpected data in redis".to_owned(),
     }
 }

@@ -28,19 +28,17 @@ impl Pool {
         if let (JobReference::Id(id), None) = (job, &self.target) {
             return self.wait_for_end(queue, id, until).await;
         }
-        let mut end = JobEnd::AlreadyGone;
         for pool in self.with_target() {
-            match pool.store.result(queue, job).await? {
+            let look = |job| pool.store.result(queue, job);
+            match pool.in_lanes(queue, job, look).await? {
                 JobEnd::NotEnded { id, .. } if Instant::now() < until => {
                     return pool.wait_for_end(queue, id, until).await;
                 }
                 JobEnd::AlreadyGone => {}
-                // The target may have the next job with its key.
-                JobEnd::Done(job) => end = JobEnd::Done(job),
                 ended => return Ok(ended),
             }
         }
-        Ok(end)
+        Ok(JobEnd::AlreadyGone)
     }
 
     async fn wait_for_end(

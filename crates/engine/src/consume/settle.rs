@@ -71,7 +71,7 @@ impl Pool {
             bucket: id.bucket(),
             retains: false,
         };
-        let acking = self.change_job(queue, id, |pool| async move {
+        let acking = self.change_job(queue, id, |pool, _| async move {
             let acked = pool.acking.submit(pool, key, id.into()).await?;
             pool.count_acked(queue, &acked);
             Ok(acked.outcome)

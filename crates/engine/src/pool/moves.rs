@@ -3,21 +3,17 @@
 use std::sync::Arc;
 
 use tidegate_core::v1::consume::Outcome;
-use tidegate_core::{Job, JobState, QueueKey};
-use tidegate_store::{
-    CancelOutcome, JobReference, JobSurroundings, PeekedJob, StoreError, WaitingOutcome,
-};
+use tidegate_core::{KeyHash, KeyPlacement, QueueKey};
+use tidegate_store::{CancelOutcome, JobEnd, JobReference, KeyPlace, StoreError, WaitingOutcome};
 
 use super::Pool;
 use crate::error::EngineError;
+use crate::queue::lanes::PLACEMENTS_MAX;
 
 /// The answer of a deployment to a verb for one job.
 pub(crate) trait JobAnswer {
-    /// Whether the deployment has no such job.
+    /// Whether the deployment, or a lane of it, has no such job.
     fn is_gone(&self) -> bool;
-
-    /// Whether the job is done there: the target of a move may have the next job with its key.
-    fn is_done(&self) -> bool;
 }
 
 impl Pool {
@@ -30,21 +26,23 @@ impl Pool {
         self: &'a Arc<Self>,
         queue: &QueueKey,
         job: impl Into<JobReference>,
-        verb: impl Fn(&'a Arc<Self>) -> F,
+        verb: impl Fn(&'a Arc<Self>, JobReference) -> F,
     ) -> Result<T, EngineError>
     where
         T: JobAnswer,
         F: Future<Output = Result<T, StoreError>>,
     {
-        let here = verb(self).await?;
-        let target = if here.is_gone() {
-            self.next_deployment(queue, job).await?
-        } else {
-            self.target().filter(|_| here.is_done())
-        };
-        match target {
+        let job = job.into();
+        let here = self.in_lanes(queue, job, |job| verb(self, job)).await?;
+        if !here.is_gone() {
+            return Ok(here);
+        }
+        match self.next_deployment(queue, job).await? {
             None => Ok(here),
-            Some(target) => Ok(in_target(here, verb(target)).await?),
+            Some(target) => {
+                let there = target.in_lanes(queue, job, |job| verb(target, job));
+                Ok(there.await?)
+            }
         }
     }
 
@@ -54,18 +52,51 @@ impl Pool {
     /// Redis gave no answer.
     pub(crate) async fn read_job<'a, T, F>(
         &'a self,
-        verb: impl Fn(&'a Self) -> F,
+        queue: &QueueKey,
+        job: JobReference,
+        verb: impl Fn(&'a Self, JobReference) -> F,
     ) -> Result<T, EngineError>
     where
         T: JobAnswer,
         F: Future<Output = Result<T, StoreError>>,
     {
-        let here = verb(self).await?;
+        let here = self.in_lanes(queue, job, |job| verb(self, job)).await?;
         match self.target() {
-            Some(target) if here.is_gone() || here.is_done() => {
-                Ok(in_target(here, verb(target)).await?)
+            Some(target) if here.is_gone() => {
+                let there = target.in_lanes(queue, job, |job| verb(target, job));
+                Ok(there.await?)
             }
             _ => Ok(here),
+        }
+    }
+
+    /// Asks the lanes of this deployment in which a job may be, one after the other, until one has it.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub(crate) async fn in_lanes<T, F>(
+        &self,
+        queue: &QueueKey,
+        job: JobReference,
+        verb: impl Fn(JobReference) -> F,
+    ) -> Result<T, StoreError>
+    where
+        T: JobAnswer,
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let JobReference::Key(key, _) = job else {
+            return verb(job).await;
+        };
+        let mut renewals_left = PLACEMENTS_MAX;
+        loop {
+            let placement = self.lanes.placement(queue);
+            match in_lanes_of(key, placement, &verb).await {
+                Err(StoreError::PlacementStale(floor)) if renewals_left > 0 => {
+                    renewals_left -= 1;
+                    Box::pin(self.lanes.renew(queue, placement, floor)).await?;
+                }
+                answer => return answer,
+            }
         }
     }
 
@@ -105,22 +136,31 @@ impl Pool {
     }
 }
 
-/// The answer of the target, unless it does not have the job.
-async fn in_target<T: JobAnswer>(
-    here: T,
-    verb: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    let there = verb.await?;
-    Ok(if there.is_gone() { here } else { there })
+/// Asks the lanes in which a key may be.
+async fn in_lanes_of<T, F>(
+    key: KeyHash,
+    placement: KeyPlacement,
+    verb: &impl Fn(JobReference) -> F,
+) -> Result<T, StoreError>
+where
+    T: JobAnswer,
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let in_lane = |lane| verb(JobReference::Key(key, KeyPlace { lane, placement }));
+    if !placement.is_first_lane() {
+        for lane in placement.former_lanes_of(key.lane_hash()) {
+            let there = in_lane(lane).await?;
+            if !there.is_gone() {
+                return Ok(there);
+            }
+        }
+    }
+    in_lane(placement.lane_of(key.lane_hash())).await
 }
 
 impl<T> JobAnswer for WaitingOutcome<T> {
     fn is_gone(&self) -> bool {
         matches!(self, Self::AlreadyGone)
-    }
-
-    fn is_done(&self) -> bool {
-        matches!(self, Self::NotWaiting(JobState::Done))
     }
 }
 
@@ -128,9 +168,11 @@ impl JobAnswer for CancelOutcome {
     fn is_gone(&self) -> bool {
         *self == Self::AlreadyGone
     }
+}
 
-    fn is_done(&self) -> bool {
-        matches!(self, Self::AlreadyDone(_))
+impl JobAnswer for JobEnd {
+    fn is_gone(&self) -> bool {
+        matches!(self, Self::AlreadyGone)
     }
 }
 
@@ -138,37 +180,10 @@ impl JobAnswer for Outcome {
     fn is_gone(&self) -> bool {
         *self == Self::Gone
     }
-
-    /// An ack names a job by its id, which no other job has.
-    fn is_done(&self) -> bool {
-        false
-    }
 }
 
-/// A job that was read.
-pub(crate) trait AsJob {
-    fn as_job(&self) -> &Job;
-}
-
-impl AsJob for PeekedJob {
-    fn as_job(&self) -> &Job {
-        &self.job
-    }
-}
-
-impl AsJob for JobSurroundings {
-    fn as_job(&self) -> &Job {
-        &self.job
-    }
-}
-
-impl<T: AsJob> JobAnswer for Option<T> {
+impl<T> JobAnswer for Option<T> {
     fn is_gone(&self) -> bool {
         self.is_none()
-    }
-
-    fn is_done(&self) -> bool {
-        self.as_ref()
-            .is_some_and(|it| it.as_job().state == JobState::Done)
     }
 }

@@ -13,15 +13,10 @@ use tidegate_store::{
 use super::{JobsToPublish, Published};
 use crate::error::EngineError;
 use crate::pool::Pool;
-use crate::publish::batch::items::{PublishItem, SinglePublishItem};
+use crate::publish::batch::items::{LaneCall, PublishItem, SinglePublishItem};
 use crate::publish::durability::DurabilityTarget;
-use crate::publish::size::PublishSize;
-
-/// A publish with more bytes of bodies and attributes has its own call, as it would delay the others in a batch.
-const BATCHED_BYTES_MAX: usize = 16 * 1024;
-
-/// How long a request with an idempotency key may be repeated, in ms.
-const IDEMPOTENCY_WINDOW_MS: u64 = 600_000;
+use crate::publish::size::{BATCHED_BYTES_MAX, PublishSize};
+use crate::queue::lanes::IDEMPOTENCY_WINDOW_MS;
 
 impl Pool {
     /// Publishes in this deployment.
@@ -31,7 +26,7 @@ impl Pool {
         publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         if publish.jobs.iter().any(PublishJob::is_keyed) {
-            return self.publish_keyed(queue, publish).await;
+            return self.publish_keyed(queue, publish, false).await;
         }
         let may_be_split = !publish.atomic && publish.jobs.len() > 1;
         if may_be_split && self.policies.max_jobs(queue).is_some() {
@@ -49,7 +44,7 @@ impl Pool {
         let open = self.lanes.open(queue);
         let group = |job: &PublishJob| job.job.native.as_ref()?.extension.group_hash;
         let group = jobs.iter().filter(|_| open > 1).find_map(group)?;
-        Some(group.lane(open))
+        Some(group.lane_hash().lane(open))
     }
 
     /// Publishes jobs without keys to a queue with several lanes, a call for the groups of each lane.
@@ -81,7 +76,9 @@ impl Pool {
             let published = match published {
                 Ok(published) => published,
                 Err(error) => {
-                    places.iter().for_each(|place| results[*place] = Err(error));
+                    places
+                        .iter()
+                        .for_each(|place| results[*place] = Err(error.clone()));
                     continue;
                 }
             };
@@ -168,50 +165,26 @@ impl Pool {
         Ok(published)
     }
 
-    async fn publish_keyed(
-        self: &Arc<Self>,
-        queue: &QueueKey,
-        publish: JobsToPublish,
-    ) -> Result<Published, EngineError> {
-        let size = size_of(&publish.jobs);
-        if publish.atomic || size.bytes > BATCHED_BYTES_MAX {
-            let call = self.keyed_call(queue, publish.atomic);
-            return Box::pin(self.publish_keyed_alone(queue, publish, call)).await;
-        }
-        let room = self.backlog.take(size)?;
-        self.prepare_durability(publish.durability).await?;
-        let item = PublishItem {
-            jobs: publish.jobs,
-            room,
-        };
-        let published = self.publishing_keyed.submit(self, queue, item).await;
-        self.published(queue, published, publish.durability).await
-    }
-
-    /// Publishes jobs with keys in a call of their own.
-    pub(super) async fn publish_keyed_alone(
-        self: &Arc<Self>,
-        queue: &QueueKey,
-        publish: JobsToPublish,
-        call: KeyedCall,
-    ) -> Result<Published, EngineError> {
-        let _room = self.backlog.take(size_of(&publish.jobs))?;
-        self.prepare_durability(publish.durability).await?;
-        let published = self.store.publish_keyed(queue, publish.jobs, call).await;
-        self.published(queue, published, publish.durability).await
-    }
-
     /// How jobs with keys are published to a queue, as its policy says.
-    pub(crate) fn keyed_call(&self, queue: &QueueKey, atomic: bool) -> KeyedCall {
+    pub(crate) fn keyed_call(&self, queue: &QueueKey, call: LaneCall) -> KeyedCall {
         let max_jobs = self.policies.max_jobs(queue);
-        keyed_call(self.lanes.share_of(queue, 0, max_jobs), atomic)
+        let share = self.lanes.share_of(queue, call.place.lane, max_jobs);
+        KeyedCall {
+            // The job of a key can go to no other lane.
+            max_jobs: share.map(|jobs| jobs.max(1)),
+            is_closed: call.is_closed,
+            place: call.place,
+            asks: call.asks,
+            idempotency_window_ms: IDEMPOTENCY_WINDOW_MS,
+            atomic: call.atomic,
+        }
     }
 
     /// Counts the jobs that a call has stored, and waits until they have the requested durability.
     ///
     /// # Errors
     /// The call failed, or stored nothing.
-    async fn published(
+    pub(super) async fn published(
         &self,
         queue: &QueueKey,
         reply: Result<PublishReply, StoreError>,
@@ -260,7 +233,10 @@ impl Pool {
     ///
     /// # Errors
     /// Redis cannot confirm writes to disk, as it is too old or has no append-only file; or it does not reply.
-    async fn prepare_durability(&self, target: DurabilityTarget) -> Result<(), EngineError> {
+    pub(super) async fn prepare_durability(
+        &self,
+        target: DurabilityTarget,
+    ) -> Result<(), EngineError> {
         if target.durability.fsync {
             let check = || self.store.check_durability(Durability::FSYNC);
             let checked = self.confirms_disk.get_or_try_init(|| async {
@@ -273,19 +249,5 @@ impl Pool {
         }
         target.prepare(&self.store);
         Ok(())
-    }
-}
-
-fn size_of(jobs: &[PublishJob]) -> PublishSize {
-    PublishSize::of(jobs.iter().map(|job| &job.job))
-}
-
-/// How jobs with keys are published to a queue that may have `max_jobs` in its first lane.
-pub(crate) fn keyed_call(max_jobs: Option<u64>, atomic: bool) -> KeyedCall {
-    KeyedCall {
-        max_jobs,
-        is_closed: false,
-        idempotency_window_ms: IDEMPOTENCY_WINDOW_MS,
-        atomic,
     }
 }

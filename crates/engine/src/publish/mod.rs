@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  front door ──► Pool::publish ──► publish_here (call.rs) ──► batch, or a call of its own ──► lane ──► store
+//!                      │                 └──► publish_keyed (keyed.rs): the lane that has the key, else its lane
 //!                      └──► publish_moving (moving.rs): the deployment that has the key, else the target
 //! ```
 
@@ -9,6 +10,7 @@ pub(crate) mod backlog;
 pub(crate) mod batch;
 mod call;
 pub(crate) mod durability;
+pub(crate) mod keyed;
 pub(crate) mod lane;
 mod moving;
 pub(crate) mod size;
@@ -127,8 +129,6 @@ impl Pool {
         if self.target().is_some() || !may_be_repeated {
             return Err(EngineError::QueueClosed);
         }
-        let mut call = self.keyed_call(queue, publish.atomic);
-        call.is_closed = true;
-        self.publish_keyed_alone(queue, publish, call).await
+        self.publish_keyed(queue, publish, true).await
     }
 }

@@ -4,6 +4,9 @@ use std::ops::{AddAssign, SubAssign};
 
 use tidegate_core::NewJob;
 
+/// A publish with more bytes of bodies and attributes has its own call, as it would delay the others in a batch.
+pub(super) const BATCHED_BYTES_MAX: usize = 16 * 1024;
+
 /// A number of jobs, and the total size of their payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PublishSize {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use tidegate_core::placement::LANES_MAX;
+use tidegate_core::limits::LANES_MAX;
 use tidegate_core::v1::job::JobFilter;
 use tidegate_core::{JobState, Lane, QueueKey};
 use tidegate_store::{InvalidPosition, JobSelection, LIST_HINTS_MAX, ListPosition, ListedJob};

@@ -1,5 +1,5 @@
 //! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is
-//! looked up in its target. So is a job that is done there: the target may have the next job with its key.
+//! looked up in its target.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl Pool {
     ) -> Result<Option<PeekedJob>, EngineError> {
         let job = job.into();
         let peeked = self
-            .read_job(|pool| pool.store.peek_job(queue, job))
+            .read_job(queue, job, |pool, job| pool.store.peek_job(queue, job))
             .await?;
         Ok(peeked.and_then(|peeked| self.count_peeked(peeked)))
     }
@@ -98,7 +98,8 @@ impl Pool {
         queue: &QueueKey,
         job: JobReference,
     ) -> Result<Option<JobSurroundings>, EngineError> {
-        self.read_job(|pool| pool.store.explain(queue, job)).await
+        let reading = self.read_job(queue, job, |pool, job| pool.store.explain(queue, job));
+        reading.await
     }
 
     /// The last failures of a job, oldest first.
@@ -125,7 +126,9 @@ impl Pool {
         job: JobReference,
         change: JobChange,
     ) -> Result<ChangeOutcome, EngineError> {
-        let changing = self.change_job(queue, job, |pool| pool.store.change(queue, job, change));
+        let changing = self.change_job(queue, job, |pool, job| {
+            pool.store.change(queue, job, change)
+        });
         changing.await
     }
 
@@ -138,7 +141,7 @@ impl Pool {
         queue: &QueueKey,
         job: JobReference,
     ) -> Result<PromoteOutcome, EngineError> {
-        let promoting = self.change_job(queue, job, |pool| pool.store.promote(queue, job));
+        let promoting = self.change_job(queue, job, |pool, job| pool.store.promote(queue, job));
         promoting.await
     }
 
@@ -152,7 +155,7 @@ impl Pool {
         job: JobReference,
         if_running: IfRunning,
     ) -> Result<CancelOutcome, EngineError> {
-        let cancelling = self.change_job(queue, job, |pool| async move {
+        let cancelling = self.change_job(queue, job, |pool, job| async move {
             let outcome = pool.store.cancel(queue, job, if_running).await?;
             pool.count_cancelled(outcome);
             Ok(outcome)

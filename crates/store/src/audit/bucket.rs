@@ -51,7 +51,7 @@ impl<'a> BucketAudit<'a> {
             .audit_namespaces(Some(self.bucket), &queues, self.options, &mut self.report)
             .await?;
         let hints = self.read_hints().await?;
-        let records = self.check_records(&hints).await?;
+        let mut records = self.check_records(&hints).await?;
         drop(hints);
         let jobs = records.jobs();
         self.check_suspects(&records).await?;
@@ -63,8 +63,10 @@ impl<'a> BucketAudit<'a> {
             self.check_index(IndexCheck::Sequence(records.highest))
                 .await?;
         }
+        let keyed = std::mem::take(&mut records.keyed);
         let uncounted = self.check_counts(records, first_sequence).await?;
         self.check_lanes(&named).await?;
+        self.check_key_lanes(&named, &keyed).await?;
         let schedules = self.known_schedules().await?;
         self.report.done(self.bucket, jobs, uncounted);
         Ok((self.report, schedules))

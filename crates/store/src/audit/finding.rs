@@ -165,6 +165,9 @@ pub enum Inconsistency {
         name: String,
         lane: u16,
     },
+    /// No number of lanes of the queue gives the lane of a job to its key, so that another job may get the key.
+    #[error("job {id} has a key that does not belong to lane {lane}")]
+    KeyInWrongLane { id: JobId, lane: u16 },
     /// No pump would look at a schedule in time: its next jobs would be published too late, or never.
     #[error("schedule {schedule} has ticks that are not served in time")]
     ScheduleNotDue {

@@ -77,7 +77,7 @@ impl BucketAudit<'_> {
         if self.options.repair {
             let closed_with = named.closed_with.unwrap_or_default();
             let lanes = self.store.lanes();
-            let row = lanes.raise(queue, lane + 1, closed_with).await?;
+            let row = lanes.raise(queue, lane + 1, closed_with, None).await?;
             self.store.open_lane(queue.lane(*lane), row.epoch).await?;
         }
         let defect = Inconsistency::LaneNotServed {

@@ -9,7 +9,7 @@
 //!  payloads   decoded, also outside of records
 //!  indexes    names, due, slots, bodies
 //!  counts     records of each queue, compared with its counts
-//!  lanes      lanes with jobs, compared with the table of lanes
+//!  lanes      lanes with jobs, and lanes of keys, compared with the table of lanes
 //!  namespaces names, compared with the counts for limits
 //!  schedules  definitions, compared with the ticks in the buckets
 //!               │
@@ -26,6 +26,7 @@ mod counts;
 mod finding;
 mod hints;
 mod indexes;
+mod key_lanes;
 mod key_walk;
 mod lanes;
 mod namespaces;

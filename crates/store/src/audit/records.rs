@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tidegate_core::codec::{InvalidRecord, RecordFlags, RecordHeader, RecordParts};
 use tidegate_core::keys::BucketKey;
 use tidegate_core::layout::CHUNK_JOBS;
-use tidegate_core::{GroupHash, JobId, JobState, SlotWidth};
+use tidegate_core::{GroupHash, JobId, JobState, KeyHash, SlotWidth};
 
 use super::bucket::{BucketAudit, head};
 use super::finding::Inconsistency;
@@ -64,6 +64,13 @@ pub(super) struct Suspect {
     bytes: Bytes,
 }
 
+/// A job with a key.
+pub(super) struct KeyedJob {
+    pub(super) queue: u32,
+    pub(super) id: JobId,
+    pub(super) key: KeyHash,
+}
+
 /// The result of reading the records.
 #[derive(Default)]
 pub(super) struct Records {
@@ -76,6 +83,8 @@ pub(super) struct Records {
     /// The jobs with a history.
     pub(super) logged: BTreeSet<u64>,
     pub(super) highest: u64,
+    /// The jobs with keys.
+    pub(super) keyed: Vec<KeyedJob>,
 }
 
 impl Records {
@@ -211,6 +220,12 @@ impl BucketAudit<'_> {
             let parts = RecordParts::split(&job.record).ok();
             keyed.extend(parts.and_then(|parts| Some((job, parts.key_hash()?))));
         }
+        let indexed = keyed.iter().map(|(job, key)| KeyedJob {
+            queue: job.header.queue,
+            id: self.id_of(job),
+            key: *key,
+        });
+        records.keyed.extend(indexed);
         for jobs in keyed.chunks(super::bucket::COMMANDS_PER_CALL) {
             let mut commands = redis::pipe();
             for (_, hash) in jobs {

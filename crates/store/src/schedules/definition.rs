@@ -9,7 +9,7 @@ use tidegate_core::schedule::{
 };
 use tidegate_core::{
     GROUP_ATTRIBUTE, GroupHash, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension,
-    RetryDelays, RetrySteps,
+    RetryDelays, RetrySteps, SCHEDULE_KEY_PREFIX,
 };
 
 use crate::table::NamespacedName;
@@ -21,7 +21,7 @@ const TICK_ATTRIBUTE: &str = "tidegate-tick-ms";
 
 /// The key of the jobs of a schedule, unless they may overlap.
 pub fn schedule_job_key(schedule: &NamespacedName) -> String {
-    format!("schedule:{}", schedule.name)
+    format!("{SCHEDULE_KEY_PREFIX}{}", schedule.name)
 }
 
 /// When the ticks are.

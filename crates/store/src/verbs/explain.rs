@@ -188,7 +188,7 @@ impl Store {
         };
         let extension = without_payload.extension.as_deref();
         let has_key = extension.is_some_and(|extension| extension.key_hash.is_some());
-        let is_key_known = !has_key || matches!(reference, JobReference::Key(_));
+        let is_key_known = !has_key || matches!(reference, JobReference::Key(..));
         let is_damaged = found.body_bytes == Some(0) && without_payload.state != JobState::Done;
         if record.is_without_payload() && (is_key_known || is_damaged) {
             return Ok(Some((without_payload, is_damaged)));

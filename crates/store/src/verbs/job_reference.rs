@@ -1,6 +1,6 @@
 //! How clients name a job: by its id, or by its key.
 
-use tidegate_core::{JobId, JobState, KeyHash, QueueKey};
+use tidegate_core::{JobId, JobState, KeyHash, KeyPlacement, QueueKey};
 
 use crate::script_call::Call;
 use crate::store::Store;
@@ -9,7 +9,23 @@ use crate::store::Store;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobReference {
     Id(JobId),
-    Key(KeyHash),
+    Key(KeyHash, KeyPlace),
+}
+
+/// A lane in which a key may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyPlace {
+    pub lane: u16,
+    /// The placement by which the key may be there. The lane refuses it if it was asked with a later one.
+    pub placement: KeyPlacement,
+}
+
+impl KeyPlace {
+    /// The first lane of a queue that never had others.
+    pub const FIRST_LANE: Self = Self {
+        lane: 0,
+        placement: KeyPlacement::FIRST_LANE,
+    };
 }
 
 impl From<JobId> for JobReference {
@@ -20,16 +36,16 @@ impl From<JobId> for JobReference {
 
 impl From<KeyHash> for JobReference {
     fn from(key: KeyHash) -> Self {
-        Self::Key(key)
+        Self::Key(key, KeyPlace::FIRST_LANE)
     }
 }
 
 impl Store {
-    /// The bucket of a job; `None` if the deployment has no such bucket. Jobs with keys are in the first lane.
+    /// The bucket of a job; `None` if the deployment has no such bucket.
     pub(crate) fn bucket_of_job(&self, queue: &QueueKey, job: JobReference) -> Option<u16> {
         match job {
             JobReference::Id(id) => self.has_bucket_of(id).then(|| id.bucket()),
-            JobReference::Key(_) => Some(self.bucket_of(queue)),
+            JobReference::Key(_, place) => Some(self.bucket_of(queue.lane(place.lane))),
         }
     }
 }
@@ -45,7 +61,10 @@ impl Call<'_> {
     pub(super) fn reference(self, job: JobReference) -> Self {
         match job {
             JobReference::Id(id) => self.job(Some(id)),
-            JobReference::Key(key) => self.arg("").arg(&key.0[..]).arg(""),
+            JobReference::Key(key, place) => {
+                let placement = place.placement.to_string();
+                self.arg("").arg(&key.0[..]).arg(placement)
+            }
         }
     }
 }

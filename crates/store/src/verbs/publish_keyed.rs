@@ -1,6 +1,7 @@
 use bytes::Buf;
-use tidegate_core::{IfExists, InvalidJob, JobId, KeyHash, NewJob, QueueKey};
+use tidegate_core::{GroupHash, IfExists, InvalidJob, JobId, KeyHash, LaneHash, NewJob, QueueKey};
 
+use super::job_reference::KeyPlace;
 use super::publish::{PUBLISH_JOBS_MAX, PublishCall};
 use super::publish_reply::{PublishRefusal, PublishReply, REPLAYED, StoredJob, read_outcome};
 use crate::error::StoreError;
@@ -51,6 +52,17 @@ impl PublishJob {
         self.idempotency.is_some() || self.key().is_some()
     }
 
+    /// The hash that decides in which lane it is: that of its key, else of its group, else of its idempotency key. `None` =
+    /// it may be in any lane.
+    pub fn lane_hash(&self) -> Option<LaneHash> {
+        let native = self.job.native.as_ref();
+        let group = || native.and_then(|native| native.extension.group_hash);
+        let request = || self.idempotency.map(|request| request.key.lane_hash());
+        let key = self.key().map(|key| key.lane_hash());
+        key.or_else(|| group().map(GroupHash::lane_hash))
+            .or_else(request)
+    }
+
     /// The hash of its key, if it has one.
     pub fn key(&self) -> Option<KeyHash> {
         let native = self.job.native.as_ref()?;
@@ -65,6 +77,11 @@ pub struct KeyedCall {
     pub max_jobs: Option<u64>,
     /// Whether the queue takes no jobs: only repeated requests are answered.
     pub is_closed: bool,
+    /// The lane, and the placement of the keys. All of them may be there.
+    pub place: KeyPlace,
+    /// Whether only jobs are changed that the lane has, and new ones are stored in another one. For the others the
+    /// refusal is [`PublishRefusal::QueueFull`]. Of an atomic call all jobs must be there, or none.
+    pub asks: bool,
     /// How long a request with an idempotency key may be repeated, in ms; at least 1.
     pub idempotency_window_ms: u64,
     /// Whether all jobs are stored or none.
@@ -76,6 +93,7 @@ impl KeyedCall {
     fn room(&self) -> String {
         match self.max_jobs {
             _ if self.is_closed => "closed".to_owned(),
+            _ if self.asks => "ask".to_owned(),
             Some(jobs) => jobs.to_string(),
             None => String::new(),
         }
@@ -83,11 +101,10 @@ impl KeyedCall {
 }
 
 impl Store {
-    /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs that have a key or an idempotency key, in their order. They are stored
-    /// in the first lane of the queue, which is always open.
+    /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs that have a key or an idempotency key, in their order.
     ///
     /// # Errors
-    /// The errors of [`Store::publish`].
+    /// The errors of [`Store::publish`], except for a closed lane. [`StoreError::PlacementStale`]: nothing was stored.
     pub async fn publish_keyed(
         &self,
         queue: &QueueKey,
@@ -104,7 +121,7 @@ impl Store {
         let nonces: Vec<u16> = jobs.iter().map(nonce).collect();
         let options: Vec<(&str, Vec<u8>)> = jobs.iter().map(options_of).collect();
         let jobs: Vec<NewJob> = jobs.into_iter().map(|job| job.job).collect();
-        let bucket = self.bucket_of(queue);
+        let bucket = self.bucket_of(queue.lane(keyed_call.place.lane));
         let PublishCall {
             records,
             uploads,
@@ -116,7 +133,8 @@ impl Store {
             .arg(keyed_call.idempotency_window_ms.max(1))
             .arg(u8::from(keyed_call.atomic))
             .arg(uploads.name)
-            .arg(self.max_queues());
+            .arg(self.max_queues())
+            .arg(keyed_call.place.placement.to_string());
         let call = records.into_iter().zip(options).fold(
             call,
             |call, (record, (if_exists, idempotency))| {
@@ -139,7 +157,7 @@ impl Store {
                     ))),
                 }
             }
-            "closed" => Err(StoreError::corrupt("the first lane is closed")),
+            "closed" => Ok(PublishReply::LaneClosed),
             _ => {
                 let mut reply = reply.ok()?;
                 let _now_ms = reply.count()?;

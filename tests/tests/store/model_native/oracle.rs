@@ -153,7 +153,7 @@ impl NativeModel {
         let mut jobs = self.jobs.iter().filter(|(_, job)| job.queue == queue);
         let found = jobs.find(|(id, model)| match job {
             JobReference::Id(wanted) => **id == wanted,
-            JobReference::Key(hash) => model.key() == Some(hash),
+            JobReference::Key(hash, _) => model.key() == Some(hash),
         });
         found.map(|(id, _)| *id)
     }

@@ -2,7 +2,9 @@
 
 use tidegate_core::v1::publish::PublishResult;
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob, RecordExtension};
-use tidegate_store::{IdempotentRequest, JobReference, KeyedCall, PublishJob, PublishReply};
+use tidegate_store::{
+    IdempotentRequest, JobReference, KeyPlace, KeyedCall, PublishJob, PublishReply,
+};
 
 use super::NativeRun;
 use super::oracle::{JobVersion, ModelJob, PlannedJob, WINDOW_MS};
@@ -85,7 +87,7 @@ impl NativeRun<'_> {
         let name = replaces.map(NameSpec::Published);
         let replaced = name.and_then(|name| match self.named(queue, name)? {
             JobReference::Id(id) => Some(id),
-            JobReference::Key(_) => None,
+            JobReference::Key(..) => None,
         });
         let store = self.store();
         let published = store.try_publish(&self.queues[queue], &jobs, replaced, max_jobs);
@@ -194,6 +196,8 @@ const fn call(max_jobs: Option<u64>, atomic: bool) -> KeyedCall {
     KeyedCall {
         max_jobs,
         is_closed: false,
+        place: KeyPlace::FIRST_LANE,
+        asks: false,
         idempotency_window_ms: WINDOW_MS,
         atomic,
     }

@@ -4,9 +4,9 @@ use std::pin::pin;
 
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{
-    DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken, NamespaceFull,
-    NotDurable, PayloadNotJson, PayloadTooLarge, QueueClosed, QueueFull, RateLimited,
-    RunAtOutOfRange, TooManyWaiting,
+    DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken,
+    KeysInSeveralLanes, NamespaceFull, NotDurable, PayloadNotJson, PayloadTooLarge, QueueClosed,
+    QueueFull, RateLimited, RunAtOutOfRange, TooManyWaiting,
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
 
@@ -147,6 +147,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             DelayAndRunAt,
             RunAtOutOfRange,
             KeyTaken,
+            KeysInSeveralLanes,
             QueueClosed,
             NamespaceFull,
             PayloadTooLarge,

@@ -2,7 +2,7 @@
 
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{
-    NamespaceFull, PolicyUnreadable, QueueNotEmpty, VersionMismatch,
+    LanesUnsettled, NamespaceFull, PolicyUnreadable, QueueNotEmpty, VersionMismatch,
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
@@ -151,7 +151,8 @@ pub(super) const OPERATIONS: [OperationRow; 12] = [
             "Lanes spread a queue over the nodes of Redis, and its jobs lose their order. Consumers empty a closed lane before it is removed.",
         )
         .body(BodyShape::Json("SetLanesBody"))
-        .answers(&[json(200, "QueueLanes", "The lanes.")]),
+        .answers(&[json(200, "QueueLanes", "The lanes.")])
+        .problems(&[LanesUnsettled]),
     operation(
         Post,
         PURGE,

@@ -101,6 +101,8 @@ problem_codes! {
         "There is another API key with the id in `secret`. It is not changed."
     KeyTaken "key_taken" 409 No "Key taken":
         "A job has this key, and `if_exists` is `reject`. Show it by its key, or leave out `if_exists`."
+    KeysInSeveralLanes "keys_in_several_lanes" 409 No "Keys in several lanes":
+        "The jobs of an atomic batch have keys in several lanes of their queue, which cannot be changed in one step. Without a key the group counts, or else the `Idempotency-Key`. Publish them without `atomic`, or in one batch for each lane, or set the queue to one lane."
     JobRunning "job_running" 409 No "Job running":
         "A worker holds the job. Cancel it with `running=ask` or `running=revoke`, or wait."
     JobDead "job_dead" 409 No "Job dead":
@@ -115,6 +117,8 @@ problem_codes! {
         "The policy of a queue names the limit; `detail` has the queue. Change the policy first."
     LimitUnreadable "limit_unreadable" 409 No "Limit unreadable":
         "The stored limit is damaged, or of a later release; it limits nothing. Replace it with `PUT`."
+    LanesUnsettled "lanes_unsettled" 409 No "Lanes unsettled":
+        "Jobs with keys, or remembered requests, are still where former numbers of lanes have placed them; `detail` lists the numbers. Set one of these numbers. Or wait until such jobs are done, no longer kept, or cancelled, and requests with an `Idempotency-Key` are forgotten, after up to 20 minutes."
     PolicyUnreadable "policy_unreadable" 409 No "Policy unreadable":
         "The stored policy of the queue is damaged; the defaults apply. Replace it with `PUT`."
     RelayUnreadable "relay_unreadable" 409 No "Relay unreadable":
@@ -237,7 +241,7 @@ mod tests {
             (408, "request_timeout"),
             (
                 409,
-                "key_exists key_taken job_running job_dead queue_closed queue_not_empty namespace_full limit_in_use limit_unreadable policy_unreadable relay_unreadable schedule_unreadable",
+                "key_exists key_taken keys_in_several_lanes job_running job_dead queue_closed queue_not_empty namespace_full limit_in_use limit_unreadable lanes_unsettled policy_unreadable relay_unreadable schedule_unreadable",
             ),
             (412, "version_mismatch"),
             (413, "payload_too_large body_too_large"),
@@ -257,7 +261,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 46);
+        assert_eq!(ProblemCode::ALL.len(), 48);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The verbs that are batched, and their items.
 
 use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_store::KeyPlace;
 
 use crate::publish::backlog::BacklogPermit;
 
@@ -33,10 +34,27 @@ pub(crate) struct SinglePublishItem {
     pub(crate) lane: u16,
 }
 
-/// Publishing jobs with keys, which are all in the first lane of their queue: each item is up to 64 jobs, which need
-/// not be stored as a whole.
+/// Publishing jobs with keys: each item is up to 64 jobs of a lane, which need not be stored as a whole.
 #[derive(Debug)]
 pub(crate) struct BatchedKeyedPublish;
+
+/// The publishes of jobs with keys that share calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct KeyedBatchKey {
+    pub(crate) queue: QueueKey,
+    pub(crate) call: LaneCall,
+}
+
+/// How a call publishes jobs with keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LaneCall {
+    pub(crate) place: KeyPlace,
+    /// Whether the lane is only asked for jobs that it has.
+    pub(crate) asks: bool,
+    pub(crate) atomic: bool,
+    /// Whether the queue takes no jobs.
+    pub(crate) is_closed: bool,
+}
 
 /// Acknowledging: each item is a job of a queue in one bucket, where a queue has at most one lane.
 #[derive(Debug)]

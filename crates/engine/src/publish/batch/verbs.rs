@@ -7,8 +7,8 @@ use tidegate_store::{AckRequest, Acked, PUBLISH_JOBS_MAX, PublishJob, PublishRep
 
 use super::Verb;
 use super::items::{
-    AckKey, BatchedAck, BatchedKeyedPublish, BatchedPublish, PublishItem, SinglePublish,
-    SinglePublishItem,
+    AckKey, BatchedAck, BatchedKeyedPublish, BatchedPublish, KeyedBatchKey, PublishItem,
+    SinglePublish, SinglePublishItem,
 };
 use crate::pool::Pool;
 use crate::publish::backlog::BacklogPermit;
@@ -104,7 +104,7 @@ impl Verb for SinglePublish {
 
 impl Verb for BatchedKeyedPublish {
     type Context = Pool;
-    type BatchKey = QueueKey;
+    type BatchKey = KeyedBatchKey;
     type BatchItem = PublishItem<PublishJob>;
     type ItemOutcome = PublishReply;
 
@@ -114,15 +114,15 @@ impl Verb for BatchedKeyedPublish {
 
     async fn call(
         pool: &Pool,
-        queue: &QueueKey,
+        key: &KeyedBatchKey,
         _lane: u16,
         items: Vec<PublishItem<PublishJob>>,
     ) -> Result<Vec<PublishReply>, StoreError> {
         let (jobs, _rooms) = into_jobs_and_rooms(items);
         let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs = jobs.into_iter().flatten().collect();
-        let call = pool.keyed_call(queue, false);
-        let reply = pool.store.publish_keyed(queue, jobs, call).await?;
+        let call = pool.keyed_call(&key.queue, key.call);
+        let reply = pool.store.publish_keyed(&key.queue, jobs, call).await?;
         Ok(reply.split(&counts))
     }
 }

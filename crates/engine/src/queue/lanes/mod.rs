@@ -2,12 +2,13 @@
 //!
 //! The table in Redis is read once a second, and at once when an event suggests that it has changed. A stale table
 //! loses no job: a lane that is not in use is closed in its bucket, where a publish is rejected. A rejected publish
-//! goes to lane 0, which is never closed (`docs/decisions/0022-lanes.md`).
+//! goes to lane 0, which is never closed (`docs/decisions/0022-lanes.md`). For jobs with keys: `keys.rs`.
 
+mod keys;
 mod set;
 mod share;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -15,13 +16,18 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tidegate_core::{LANES_SETTLE_INTERVAL, LaneCounts, LaneRow, QueueKey, placement, share_of};
 use tidegate_store::{LaneRows, Store, StoreError};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as TurnLock, Notify};
 use tokio::time::sleep;
 
 use crate::metrics::storage_failure::record_store_error;
 use crate::queue::table_reader::TableReader;
+use keys::FormerNumbers;
+pub(crate) use keys::{IDEMPOTENCY_WINDOW_MS, PLACEMENTS_MAX};
 pub(crate) use set::LaneSet;
 pub(crate) use share::running_share_of;
+
+/// How often a set of the number of lanes is repeated after the table was settled or restored.
+const SETS_MAX: usize = 3;
 
 /// The lanes of the queues of one Redis deployment.
 #[derive(Debug)]
@@ -31,6 +37,10 @@ pub struct LaneTable {
     /// Lanes that rejected a publish as closed, although the table had them open.
     rejected: Mutex<HashSet<(QueueKey, u16)>>,
     reader: TableReader,
+    /// One read at a time: its table is later than the one of the read before. Rows that a failover has lost, and that
+    /// are not restored yet.
+    reading: TurnLock<HashMap<QueueKey, LaneRow>>,
+    formers: FormerNumbers,
     /// Notified when a read has found other rows than before.
     changed: Notify,
 }
@@ -43,6 +53,8 @@ impl LaneTable {
             known: ArcSwap::default(),
             rejected: Mutex::default(),
             reader: TableReader::default(),
+            reading: TurnLock::default(),
+            formers: FormerNumbers::default(),
             changed: Notify::new(),
         }
     }
@@ -96,10 +108,16 @@ impl LaneTable {
     /// # Errors
     /// The store failed.
     pub async fn read(&self) -> Result<Arc<LaneRows>, StoreError> {
+        let mut lost = self.reading.lock().await;
         let known = self.known.load_full();
         let mut rows = self.store.lanes().rows().await?;
         if rows.last_epoch < known.last_epoch {
-            self.restore(&known, &rows).await?;
+            let had = known.by_queue.iter();
+            let missing = had.filter(|(queue, row)| rows.row(queue) != **row);
+            lost.extend(missing.map(|(queue, row)| (queue.clone(), *row)));
+        }
+        if !lost.is_empty() {
+            self.restore(&mut lost, known.last_epoch).await?;
             rows = self.store.lanes().rows().await?;
         }
         let rows = Arc::new(rows);
@@ -110,16 +128,19 @@ impl LaneTable {
         Ok(rows)
     }
 
-    /// Puts lanes in use again that are missing in the table after a failover that lost its last changes, because they
-    /// may hold jobs.
-    async fn restore(&self, known: &LaneRows, rows: &LaneRows) -> Result<(), StoreError> {
-        for (queue, was) in &known.by_queue {
-            let used = was.counts.used;
-            if used > rows.row(queue).counts.used {
-                tracing::warn!(%queue, used, "restored lanes after Redis lost the last change of the lane table; set the number of lanes of the queue again");
-                let lanes = self.store.lanes();
-                lanes.raise(queue, used, known.last_epoch).await?;
-            }
+    /// Puts lanes in use again that a failover has taken from the table, because they may hold jobs, and the numbers by
+    /// which keys may be placed. If that fails, the next read continues.
+    async fn restore(
+        &self,
+        lost: &mut HashMap<QueueKey, LaneRow>,
+        above: u64,
+    ) -> Result<(), StoreError> {
+        for (queue, row) in lost.clone() {
+            let used = row.counts.used;
+            tracing::warn!(%queue, used, "restored lanes after Redis lost the last change of the lane table; set the number of lanes of the queue again");
+            let lanes = self.store.lanes();
+            lanes.raise(&queue, used, above, Some(row.numbers)).await?;
+            lost.remove(&queue);
         }
         Ok(())
     }
@@ -128,13 +149,37 @@ impl LaneTable {
     /// that cannot be opened now is opened when a publish finds it closed.
     ///
     /// # Errors
-    /// The store failed.
+    /// The store failed. [`StoreError::KeysUnsettled`]: nothing changed.
     pub async fn set(&self, queue: &QueueKey, open: u16) -> Result<LaneCounts, StoreError> {
-        let row = self.store.lanes().set(queue, open).await?;
+        let mut row = self.try_set(queue, open).await;
+        for _ in 0..SETS_MAX {
+            match row {
+                Err(StoreError::KeysUnsettled(_)) => {
+                    // Another process may change the row meanwhile.
+                    let known = self.read().await?.row(queue);
+                    self.settle_numbers(queue, known).await?;
+                }
+                // The read restores what is lost.
+                Err(StoreError::LanesLost) => drop(self.read().await?),
+                row => return self.opened(queue, row?).await,
+            }
+            row = self.try_set(queue, open).await;
+        }
+        self.opened(queue, row?).await
+    }
+
+    /// After the number of lanes was set: opens the lanes of the row.
+    async fn opened(&self, queue: &QueueKey, row: LaneRow) -> Result<LaneCounts, StoreError> {
+        let open = row.counts.open;
         self.read().await?;
         let opening = (1..open).map(|lane| self.open_lane(queue, lane, row));
         join_all(opening).await;
         Ok(row.counts)
+    }
+
+    async fn try_set(&self, queue: &QueueKey, open: u16) -> Result<LaneRow, StoreError> {
+        let above = self.known.load().last_epoch;
+        self.store.lanes().set(queue, open, above).await
     }
 
     /// Opens a lane in its bucket if the row of its queue has it open. A failure is logged.
@@ -158,7 +203,8 @@ impl LaneTable {
             let Some(closed_with) = self.store.open_lane(queue.lane(lane), row.epoch).await? else {
                 break;
             };
-            row = self.store.lanes().raise(queue, 1, closed_with).await?;
+            let lanes = self.store.lanes();
+            row = lanes.raise(queue, 1, closed_with, None).await?;
         }
         Ok(())
     }
@@ -206,7 +252,13 @@ impl LaneTable {
                 {
                     record_store_error(&error);
                 }
+                if !row.numbers.is_settled()
+                    && let Err(error) = self.settle_numbers(queue, *row).await
+                {
+                    record_store_error(&error);
+                }
             }
+            self.formers.keep(&self.known.load());
             sleep(LANES_SETTLE_INTERVAL).await;
         }
     }
@@ -224,7 +276,8 @@ impl LaneTable {
         {
             still -= 1;
         }
-        if still < used && self.store.lanes().settle(queue, row, still).await? {
+        let lanes = self.store.lanes();
+        if still < used && lanes.settle(queue, row, still, row.numbers).await? {
             tracing::info!(%queue, lanes = still, "closed empty lanes");
             self.request_read();
         }

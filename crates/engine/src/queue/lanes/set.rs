@@ -1,6 +1,6 @@
 //! A set of lanes.
 
-use tidegate_core::placement::LANES_MAX;
+use tidegate_core::limits::LANES_MAX;
 
 /// Some lanes of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
