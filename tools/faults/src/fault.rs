@@ -125,6 +125,20 @@ impl Class {
         )
     }
 
+    /// Whether it starts APIs.
+    #[must_use]
+    pub const fn starts_apis(self) -> bool {
+        matches!(
+            self,
+            Self::ApiKill
+                | Self::Upgrade
+                | Self::StartWhileLoading
+                | Self::PoolMove
+                | Self::FewFiles
+                | Self::LogUnread
+        )
+    }
+
     /// Range of its length, in ms.
     const fn lengths_ms(self) -> Range<u64> {
         match self {

@@ -1,6 +1,7 @@
 //! The history of a run: the observations of clients and the injected faults, by one clock.
 
 mod episode;
+mod held_queue;
 mod operation;
 mod outcome;
 mod request;
@@ -10,6 +11,7 @@ mod version_spec;
 use serde::{Deserialize, Serialize};
 
 pub use episode::Episode;
+pub use held_queue::{DeliveryRate, HeldQueue};
 pub(crate) use operation::JOB_LEASES;
 pub use operation::Operation;
 pub use outcome::{
@@ -38,6 +40,9 @@ pub struct History {
     pub busy: Vec<Span>,
     /// The numbers of the queues that may have several lanes.
     pub laned: Vec<u16>,
+    /// The queues whose jobs wait although consumers ask for them.
+    #[serde(default)]
+    pub held: Vec<HeldQueue>,
     /// The rate limits of tokens; other tokens are unlimited.
     pub limits: Vec<TokenLimit>,
     /// When the clients started.

@@ -9,11 +9,14 @@ use super::request_spans::RequestSpans;
 use super::unobserved_reservations::UnobservedReservations;
 use crate::fault::Class;
 use crate::history::{
-    Episode, History, NOT_CONFIRMED, Operation, RequestOutcome, Span, UnixMicros,
+    Episode, HeldQueue, History, NOT_CONFIRMED, Operation, RequestOutcome, Span, UnixMicros,
 };
 
 /// How long an API continues to count rate limits locally after Redis failed, in µs.
 const COUNTS_ALONE: u64 = 5_000_000;
+
+/// How long an API may not know the policies after it can read them again, in µs: it tries once a second.
+const POLICIES_READ: u64 = 2_000_000;
 
 /// The excuses for lateness and loss in a run.
 #[derive(Debug)]
@@ -28,6 +31,7 @@ pub(super) struct Excuses<'a> {
     busy: &'a [Span],
     reservations: UnobservedReservations,
     requests: RequestSpans,
+    held: &'a [HeldQueue],
 }
 
 impl<'a> Excuses<'a> {
@@ -44,6 +48,7 @@ impl<'a> Excuses<'a> {
             busy: &history.busy,
             reservations: UnobservedReservations::default(),
             requests: RequestSpans::from_history(history),
+            held: &history.held,
         };
         windows.reservations = UnobservedReservations::from_history(history, |operation| {
             windows.carried_out_by(operation)
@@ -52,9 +57,9 @@ impl<'a> Excuses<'a> {
     }
 
     /// Returns the latest time at which a job may be delivered that is available since `available`, with `takes`
-    /// unobserved reservations. `UnixMicros::MAX` if the machine was too busy.
+    /// unobserved reservations. `UnixMicros::MAX` if the machine was too busy, or if jobs of the queue wait on purpose.
     pub(super) fn deadline(&self, queue: u16, available: UnixMicros, mut takes: u64) -> UnixMicros {
-        if !self.proves_lateness {
+        if !self.proves_lateness || self.is_held(queue) {
             return UnixMicros::MAX;
         }
         let mut takings = match takes {
@@ -78,6 +83,11 @@ impl<'a> Excuses<'a> {
             excused.sort_by_key(|span| span.from);
             takes -= 1;
         }
+    }
+
+    /// Whether jobs of this queue wait on purpose.
+    pub(super) fn is_held(&self, queue: u16) -> bool {
+        self.held.iter().any(|it| it.queue == queue)
     }
 
     /// Returns the spans that do not count for the jobs of this queue, unsorted.
@@ -132,6 +142,34 @@ impl<'a> Excuses<'a> {
         };
         let mut around = self.episodes.iter().filter(|it| it.affects(&felt));
         self.has_reliable_clock(span) && !around.any(|it| it.class.fails_requests())
+    }
+
+    /// Whether the limits of policies were enforced during all of this span, and what was counted for them was not
+    /// lost. Each Redis of a pool that moves has its own policies and counts.
+    pub(super) fn enforces_policies(&self, span: Span) -> bool {
+        self.has_reliable_clock(span)
+            && self.has_one_pool(span)
+            && !self.may_lose(span)
+            && self.knows_policies(span)
+    }
+
+    /// Whether all APIs knew the policies. One that starts reads them before it serves; if that fails, all queues have
+    /// the default policy until it succeeds.
+    fn knows_policies(&self, span: Span) -> bool {
+        let felt = Span {
+            from: span.from.saturating_sub(POLICIES_READ),
+            to: span.to,
+        };
+        let mut starts = self.episodes.iter();
+        !starts.any(|it| it.affects(&felt) && it.class.starts_apis() && self.may_fail_to_read(it))
+    }
+
+    /// Whether an API that was started in this episode may have failed to read from Redis.
+    fn may_fail_to_read(&self, start: &Episode) -> bool {
+        let span = start.span;
+        let fails = |it: &&Episode| !std::ptr::eq(*it, start) && it.class.fails_requests();
+        let mut others = self.episodes.iter().filter(fails);
+        start.class == Class::StartWhileLoading || others.any(|it| it.affects(&span))
     }
 
     /// Returns since when new jobs of a queue may be in another pool than earlier ones.

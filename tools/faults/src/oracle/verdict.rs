@@ -20,7 +20,7 @@ pub enum Defect {
     Late,
     /// A job was delivered after an ack, cancel, republish or purge of it was acknowledged, or after it had expired.
     AfterItsEnd,
-    /// A job of a queue with one lane was delivered although another one was ahead of it.
+    /// A job of a queue with one lane was delivered although another one was ahead of it, or had a higher priority.
     OutOfOrder,
     /// A delivery of a job that was not published, or whose publish was rejected, or with another body, other
     /// attributes or from another queue, or at an impossible time.
@@ -41,6 +41,14 @@ pub enum Defect {
     Refused,
     /// More requests succeeded than a rate limit allows.
     OverLimit,
+    /// More jobs of a group were leased at a time than the policy of their queue allows.
+    OverMaxRunning,
+    /// More jobs were delivered in a time than the rate of their queue allows.
+    OverRate,
+    /// A group was served twice while another one of the priority waited for its turn.
+    TurnMissed,
+    /// Jobs of a priority waited while more jobs of others were delivered than the rounds allow.
+    Starved,
     /// A request succeeded with a token that had been revoked.
     Revoked,
     /// Redis has data that belong to no job, an unreachable job, or a wrong count.
@@ -77,6 +85,10 @@ impl fmt::Display for Defect {
             Self::LeaseBroken => "lease broken",
             Self::Refused => "refused",
             Self::OverLimit => "over limit",
+            Self::OverMaxRunning => "over max running",
+            Self::OverRate => "over rate",
+            Self::TurnMissed => "turn missed",
+            Self::Starved => "starved",
             Self::Revoked => "revoked",
             Self::Orphan => "orphan",
             Self::Broken => "broken",

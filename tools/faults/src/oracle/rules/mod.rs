@@ -5,20 +5,26 @@ mod context;
 mod counts;
 mod ends;
 mod failures;
+mod held;
 mod keys;
 mod leases;
 mod order;
+mod priorities;
+mod rates;
 mod repeats;
 mod requests;
 mod results;
 mod retention;
+mod running;
 mod times;
 mod tokens;
+mod turns;
 
 use super::observed::Observed;
 use super::verdict::Verdict;
 use crate::history::History;
 pub(super) use context::RuleContext;
+use held::HeldQueueHistory;
 
 /// Applies every rule.
 pub(super) fn judge(
@@ -50,6 +56,13 @@ pub(super) fn judge(
     ends::judge_dead_letters(history, observed, context, verdict);
     keys::judge(history, observed, context, verdict);
     order::judge(history, observed, context, verdict);
+    for queue in &history.held {
+        let held = HeldQueueHistory::new(*queue, observed, context);
+        running::judge(&held, context, verdict);
+        rates::judge(&held, context, verdict);
+        turns::judge(&held, context, verdict);
+        priorities::judge(&held, context, verdict);
+    }
     results::judge(history, observed, context, verdict);
     requests::judge(history, verdict);
     tokens::judge(history, context.excuses, verdict);

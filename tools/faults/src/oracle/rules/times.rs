@@ -201,7 +201,7 @@ impl JudgedDelivery<'_> {
             );
             verdict.add_finding(Defect::Late, received, text);
         }
-        if is_exact && takes == 0 {
+        if is_exact && takes == 0 && !context.excuses.is_held(queue) {
             let waited = Span {
                 from: since,
                 to: since + late,

@@ -3,6 +3,7 @@
 mod clock;
 mod counts;
 mod ends;
+mod held;
 mod keys;
 mod leases;
 mod repeats;
