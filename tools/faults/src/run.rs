@@ -18,7 +18,7 @@ use crate::oracle::{Defect, Verdict, judge};
 use crate::plan::Plan;
 use crate::report::RunReport;
 use crate::test_cluster::TestCluster;
-use crate::traffic::{FaultClient, LANED, LIMIT, Traffic};
+use crate::traffic::{FaultClient, LANED, LIMIT, Traffic, held_queues};
 use crate::unexpected_failover;
 
 /// How long clients continue after the last fault.
@@ -88,12 +88,15 @@ pub(crate) async fn execute(
     let monitor = MachineMonitor::start(folder).expect("a file can be written");
     let test_cluster = TestCluster::start(plan, folder).await;
     let (endpoints, tokens) = test_cluster.endpoints().await;
+    let held = held_queues(plan.seed);
+    test_cluster.set_policies(&held).await;
     let mut traffic = Traffic::start(plan, &endpoints, &tokens);
     let shared = Arc::clone(&traffic.shared);
     let mut history = History {
         is_replicated: plan.is_durable(),
         limits: vec![LIMIT],
         laned: LANED.to_vec(),
+        held: held.to_vec(),
         began: now(),
         ..History::default()
     };

@@ -12,8 +12,9 @@ use tidegate_testkit::daemon::Daemon;
 use tidegate_testkit::{DaemonProgram, QueueClient};
 
 use crate::deployment::LEASE_MS;
+use crate::history::HeldQueue;
 use crate::plan::Plan;
-use crate::traffic::{Endpoints, LIMIT, RunTokens, steady_queues};
+use crate::traffic::{Endpoints, LIMIT, RunTokens, policy_of, steady_queues};
 use crate::wire::queue_name;
 use daemon::DaemonSpec;
 pub(crate) use daemon::DaemonUnderTest;
@@ -99,6 +100,17 @@ impl TestCluster {
             direct: self.apis.iter().map(|pod| at(pod.daemon.url())).collect(),
         };
         (endpoints, tokens)
+    }
+
+    /// Sets the policies of queues, by each API: the one that sets it knows it at once.
+    pub(crate) async fn set_policies(&self, held: &[HeldQueue]) {
+        let policies = held.iter().filter_map(|it| Some((it, policy_of(it)?)));
+        for (held, policy) in policies {
+            let queue = self.queue(held.queue);
+            for api in &self.apis {
+                queue.patch_policy(&api.daemon, &policy).await;
+            }
+        }
     }
 
     /// Creates a token. Tries all APIs until one succeeds.

@@ -16,6 +16,7 @@
 mod client;
 mod consumer;
 mod draw;
+mod held;
 mod native;
 mod operator;
 mod ordered;
@@ -35,12 +36,13 @@ use tokio::task::JoinHandle;
 use crate::plan::Plan;
 pub(crate) use client::FaultClient;
 use consumer::{ConsumerBehavior, RunConsumer};
-use native::{Editor, LeaseBehavior, NativeProducer, NativeWorker};
+pub(crate) use held::{held_queues, policy_of};
+use native::{Editor, HeldProducer, LeaseBehavior, NativeProducer, NativeWorker, TurnClient};
 use operator::Operator;
 use ordered::OrderedClient;
 use producer::{Producer, ProducerBehavior};
 pub(crate) use shared::{ClientState, LANED, LIMIT, LIMITED_QUEUE, all_queues, steady_queues};
-use shared::{DIRECT_QUEUE, LARGE_QUEUE, MIXED_QUEUES, QUEUES};
+use shared::{DIRECT_QUEUE, GROUPED_QUEUE, LARGE_QUEUE, MIXED_QUEUES, QUEUES, RATED_QUEUE};
 use short_lived::ShortLivedQueues;
 
 const GUESTS: usize = 4;
@@ -57,6 +59,8 @@ const WORKERS: [LeaseBehavior; 6] = [
     LeaseBehavior::OfJobs,
     LeaseBehavior::OfJobs,
 ];
+/// Workers of each queue with a limit.
+const HELD_WORKERS: usize = 4;
 /// Consumers of the lmstfy wire for each queue that both wires use.
 const MIXED_CONSUMERS: usize = 2;
 
@@ -151,6 +155,7 @@ impl Traffic {
         all.start_direct(&mut load_clients);
         load_clients.endpoints = &endpoints.proxied;
         all.start_native(&mut load_clients, &tokens.api_key);
+        all.start_held(&mut load_clients, &tokens.api_key);
         all
     }
 
@@ -197,6 +202,24 @@ impl Traffic {
                 self.consumers.push(tokio::spawn(consumer.run()));
             }
         }
+    }
+
+    /// Starts the clients of the queues whose jobs wait.
+    fn start_held(&mut self, load_clients: &mut ClientFactory<'_>, api_key: &str) {
+        for queue in [GROUPED_QUEUE, RATED_QUEUE] {
+            let (client, random) = load_clients.next_native(api_key);
+            let producer = HeldProducer::new(client, random, queue);
+            self.producers.push(tokio::spawn(producer.run()));
+            for _ in 0..HELD_WORKERS {
+                let (client, random) = load_clients.next_native(api_key);
+                let behavior = LeaseBehavior::Working;
+                let worker = NativeWorker::of_queues(client, random, behavior, vec![queue]);
+                self.consumers.push(tokio::spawn(worker.run()));
+            }
+        }
+        let (client, random) = load_clients.next_native(api_key);
+        let turns = TurnClient::new(client, random, api_key);
+        self.producers.push(tokio::spawn(turns.run()));
     }
 
     /// Stops publishing, and makes consumers careful.

@@ -28,11 +28,18 @@ pub(super) const ORDERED_QUEUE: u16 = QUEUES;
 /// The queue of the clients without a proxy.
 pub(super) const DIRECT_QUEUE: u16 = ORDERED_QUEUE + 1;
 /// The queues of native clients.
-pub(crate) const NATIVE_QUEUES: std::ops::RangeInclusive<u16> = DIRECT_QUEUE + 1..=LAST_QUEUE;
+pub(crate) const NATIVE_QUEUES: std::ops::RangeInclusive<u16> = DIRECT_QUEUE + 1..=LAST_NATIVE;
 /// The native queues that clients of the lmstfy wire use, too.
-pub(super) const MIXED_QUEUES: std::ops::RangeInclusive<u16> = LAST_QUEUE - 1..=LAST_QUEUE;
+pub(super) const MIXED_QUEUES: std::ops::RangeInclusive<u16> = LAST_NATIVE - 1..=LAST_NATIVE;
+const LAST_NATIVE: u16 = DIRECT_QUEUE + 5;
+/// The queue with a limit of leased jobs of each group.
+pub(super) const GROUPED_QUEUE: u16 = LAST_NATIVE + 1;
+/// The queue with a rate.
+pub(super) const RATED_QUEUE: u16 = GROUPED_QUEUE + 1;
+/// The queue of the single client whose turns of groups and priorities are judged.
+pub(super) const TURNS_QUEUE: u16 = RATED_QUEUE + 1;
 /// The last queue that is used during the whole run.
-const LAST_QUEUE: u16 = DIRECT_QUEUE + 5;
+const LAST_QUEUE: u16 = TURNS_QUEUE;
 /// The number of the first short-lived queue.
 pub(super) const FIRST_SHORT_LIVED: u16 = 1000;
 pub(super) const SHORT_LIVED_MAX: u16 = 24;
@@ -49,7 +56,9 @@ const FIRST_GUEST: u16 = 2;
 
 /// Returns the queues that are used during the whole run, except the queues of single clients.
 pub(crate) fn steady_queues() -> impl Iterator<Item = u16> + Clone {
-    (0..QUEUES).chain(NATIVE_QUEUES)
+    (0..QUEUES)
+        .chain(NATIVE_QUEUES)
+        .chain([GROUPED_QUEUE, RATED_QUEUE])
 }
 
 /// Returns all queues that a run may use.

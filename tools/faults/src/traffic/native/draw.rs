@@ -13,6 +13,9 @@ const MS: u64 = 1000;
 /// Few, so that often another job has the key.
 const KEYS: u32 = 8;
 const GROUPS: u8 = 6;
+/// The longest payload of a job that waits for others, so that these are many.
+const HELD_BYTES_MAX: usize = 4096;
+const PRIORITY_MAX: u8 = 4;
 const DELAY_MAX_MS: u64 = 4000;
 const RETAIN_MS: std::ops::Range<u64> = 300..3000;
 /// The part of single publishes that wait.
@@ -80,5 +83,37 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec 
             false => 0,
         },
         ..drawn
+    }
+}
+
+/// Draws a version without a key for a queue in which groups and priorities wait for each other.
+pub(super) fn version_of_group(random: &mut StdRng, shared: &ClientState) -> VersionSpec {
+    let drawn = version(random, shared);
+    VersionSpec {
+        key: None,
+        retain: 0,
+        priority: random.random_range(0..=PRIORITY_MAX),
+        group: random
+            .random_bool(0.9)
+            .then(|| random.random_range(0..GROUPS)),
+        bytes: drawn.bytes.min(HELD_BYTES_MAX),
+        ..drawn
+    }
+}
+
+/// The same, without a delay.
+pub(super) fn ready_version_of_group(random: &mut StdRng, shared: &ClientState) -> VersionSpec {
+    VersionSpec {
+        delay: 0,
+        run_at: None,
+        ..version_of_group(random, shared)
+    }
+}
+
+/// The same, of one of the highest priorities.
+pub(super) fn urgent_version_of_group(random: &mut StdRng, shared: &ClientState) -> VersionSpec {
+    VersionSpec {
+        priority: PRIORITY_MAX - random.random_range(0..2),
+        ..ready_version_of_group(random, shared)
     }
 }

@@ -15,6 +15,7 @@ const MS: u64 = 1000;
 const CAREFUL_LEASE: u64 = 3_000_000;
 const CAREFUL_REPEATS: usize = 6;
 const REPEATS: usize = 2;
+const WORK_MS: std::ops::Range<u64> = 5..150;
 
 /// The length of the leases that a worker requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(in crate::traffic) enum LeaseBehavior {
     Long,
     /// The default of each job. It reserves only from queues where each job has one.
     OfJobs,
+    /// 0.3 to 3 s. It works on its jobs for a part of a second before it settles them.
+    Working,
 }
 
 pub(in crate::traffic) struct NativeWorker {
@@ -45,6 +48,16 @@ impl NativeWorker {
         let mut queues: Vec<u16> = NATIVE_QUEUES.filter(is_used).collect();
         let turn = random.random_range(0..queues.len());
         queues.rotate_left(turn);
+        Self::of_queues(client, random, behavior, queues)
+    }
+
+    /// Creates a worker that reserves from these queues.
+    pub(in crate::traffic) const fn of_queues(
+        client: FaultClient,
+        random: StdRng,
+        behavior: LeaseBehavior,
+        queues: Vec<u16>,
+    ) -> Self {
         Self {
             client,
             random,
@@ -62,6 +75,7 @@ impl NativeWorker {
                 LeaseBehavior::Short => Some(self.random.random_range(100..500) * MS),
                 LeaseBehavior::Long => Some(self.random.random_range(1000..3000) * MS),
                 LeaseBehavior::OfJobs => None,
+                LeaseBehavior::Working => Some(self.random.random_range(300..3000) * MS),
             };
             let max_jobs = match self.random.random_bool(0.5) {
                 true => 1,
@@ -77,6 +91,10 @@ impl NativeWorker {
                 .client
                 .reserve(&self.queues, lease, max_jobs, wait, hang_up);
             let jobs = reserving.await;
+            if self.behavior == LeaseBehavior::Working && !jobs.is_empty() {
+                let work = Duration::from_millis(self.random.random_range(WORK_MS));
+                tokio::time::sleep(work).await;
+            }
             self.process(jobs).await;
         }
     }
@@ -93,7 +111,8 @@ impl NativeWorker {
             let draw = self.random.random_range(0..100);
             match draw {
                 _ if is_careful => done.push(held),
-                _ if is_doomed(held.number) => {}
+                // It would hold up its group for as long.
+                _ if is_doomed(held.number) && self.behavior != LeaseBehavior::Working => {}
                 // Never settled, as after a crash.
                 0..8 => {}
                 8..45 => others.push((held, draw, lease_until)),
