@@ -102,13 +102,15 @@ impl TestCluster {
         (endpoints, tokens)
     }
 
-    /// Sets the policies of queues, by each API: the one that sets it knows it at once.
+    /// Sets the policies of queues in each pool, by each API: the one that sets it knows it at once.
     pub(crate) async fn set_policies(&self, held: &[HeldQueue]) {
         let policies = held.iter().filter_map(|it| Some((it, policy_of(it)?)));
         for (held, policy) in policies {
             let queue = self.queue(held.queue);
             for api in &self.apis {
-                queue.patch_policy(&api.daemon, &policy).await;
+                for pool in self.redis.pools() {
+                    queue.patch_policy_in(pool, &api.daemon, &policy).await;
+                }
             }
         }
     }

@@ -22,9 +22,10 @@ impl QueueClient {
         if_match: Option<&str>,
     ) -> Result<Answer, RequestError> {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
-        let path = format!("/v1/{}/queues/{}/policy", self.namespace, self.name);
-        let url = format!("{}{path}", api.admin_url());
-        let mut request = self.client.request(method, url).body(body.to_owned());
+        let mut request = self
+            .client
+            .request(method, self.policy_url(api))
+            .body(body.to_owned());
         if let Some(etag) = if_match {
             request = request.header("If-Match", etag);
         }
@@ -38,5 +39,21 @@ impl QueueClient {
     pub async fn patch_policy(&self, api: &Daemon, fields: &str) -> Answer {
         let answer = self.try_policy(api, "PATCH", fields, None).await;
         answer.expect("the admin port answers").expect(200)
+    }
+
+    /// The same, of this queue in this pool.
+    ///
+    /// # Panics
+    /// If the answer is not 200.
+    pub async fn patch_policy_in(&self, pool: &str, api: &Daemon, fields: &str) -> Answer {
+        let url = format!("{}?pool={pool}", self.policy_url(api));
+        let request = self.client.patch(url).body(fields.to_owned());
+        let answer = self.exchange(request).await;
+        answer.expect("the admin port answers").expect(200)
+    }
+
+    fn policy_url(&self, api: &Daemon) -> String {
+        let path = format!("/v1/{}/queues/{}/policy", self.namespace, self.name);
+        format!("{}{path}", api.admin_url())
     }
 }
