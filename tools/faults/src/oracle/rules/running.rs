@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::context::RuleContext;
 use super::held::{HeldQueueHistory, LineDelivery};
-use crate::history::{Span, UnixMicros};
+use crate::history::Span;
 use crate::oracle::verdict::{Defect, Verdict};
 
 pub(super) fn judge(held: &HeldQueueHistory<'_>, context: RuleContext<'_>, verdict: &mut Verdict) {
@@ -36,13 +36,16 @@ pub(super) fn judge(held: &HeldQueueHistory<'_>, context: RuleContext<'_>, verdi
             };
             let count = running.len() as u64;
             if count > max && context.excuses.enforces_policies(during) {
-                verdict.add_finding(Defect::OverMaxRunning, at, text(held, group, count, at));
+                let text = text(held, group, &running);
+                verdict.add_finding(Defect::OverMaxRunning, at, text);
             }
         }
     }
 }
 
-fn text(held: &HeldQueueHistory<'_>, group: u8, count: u64, at: UnixMicros) -> String {
-    let queue = held.queue.queue;
-    format!("{count} jobs of group {group} of queue {queue} were leased at {at}")
+fn text(held: &HeldQueueHistory<'_>, group: u8, running: &[&&LineDelivery<'_>]) -> String {
+    let (queue, count) = (held.queue.queue, running.len());
+    let ids: Vec<&str> = running.iter().map(|it| it.job.id.as_str()).collect();
+    let ids = ids.join(", ");
+    format!("{count} jobs of group {group} of queue {queue} were leased at a time: {ids}")
 }
