@@ -53,11 +53,17 @@ impl TurnClient {
         vec![tokio::spawn(rest.run())]
     }
 
+    /// Half of the bursts have one priority, so that its groups have several jobs each.
     async fn publish(&mut self, count: usize) {
         let (random, shared) = (&mut self.random, &self.client.shared);
-        let versions: Vec<VersionSpec> = (0..count)
-            .map(|_| draw::ready_version_of_group(random, shared))
-            .collect();
+        let one = draw::ready_version_of_group(random, shared).priority;
+        let is_of_one = random.random_bool(0.5);
+        let versions = (0..count).map(|_| {
+            let drawn = draw::ready_version_of_group(random, shared);
+            let priority = if is_of_one { one } else { drawn.priority };
+            VersionSpec { priority, ..drawn }
+        });
+        let versions: Vec<VersionSpec> = versions.collect();
         self.client.publish(TURNS_QUEUE, versions).await;
     }
 

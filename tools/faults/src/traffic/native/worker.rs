@@ -15,6 +15,7 @@ const MS: u64 = 1000;
 const CAREFUL_LEASE: u64 = 3_000_000;
 const CAREFUL_REPEATS: usize = 6;
 const REPEATS: usize = 2;
+const BRIEF_WAIT_MS: std::ops::Range<u64> = 5..40;
 const WORK_MS: std::ops::Range<u64> = 5..150;
 
 /// The length of the leases that a worker requests.
@@ -81,8 +82,11 @@ impl NativeWorker {
                 true => 1,
                 false => self.random.random_range(2..=6),
             };
+            let is_brief = self.behavior == LeaseBehavior::Working && self.random.random_bool(0.5);
             let wait = Duration::from_millis(match is_careful {
                 true => 1000,
+                // A request that has waited for long shows little of a rate.
+                false if is_brief => self.random.random_range(BRIEF_WAIT_MS),
                 false => self.random.random_range(500..2000),
             });
             let hangs_up = !is_careful && self.random.random_bool(0.03);
