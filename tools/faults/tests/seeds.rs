@@ -49,6 +49,12 @@ async fn expect_no_findings(seed: u64, deployment: Deployment, classes: &[Class]
         report.carried_out(Wire::Native)["reserve"] > 20,
         "too few native jobs were delivered"
     );
+    for held in &report.history.held {
+        assert!(
+            report.deliveries_from(held.queue) > 20,
+            "too few jobs of a queue were delivered whose jobs wait"
+        );
+    }
     if !report.has_no_findings() {
         panic!("the results are in {}", folder.keep().display());
     }

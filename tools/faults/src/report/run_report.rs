@@ -69,6 +69,14 @@ impl RunReport {
         counts
     }
 
+    /// Returns the number of deliveries from a queue.
+    #[must_use]
+    pub fn deliveries_from(&self, queue: u16) -> usize {
+        let operations = self.history.operations.iter();
+        let deliveries = operations.filter_map(|it| it.delivered()).flatten();
+        deliveries.filter(|job| job.queue == queue).count()
+    }
+
     /// Returns when successful publishes were answered, in order.
     fn publishes(&self) -> impl Iterator<Item = UnixMicros> {
         let good = self.history.operations.iter().filter(|operation| {
