@@ -130,8 +130,8 @@ impl Class {
     pub const fn starts_apis(self) -> bool {
         matches!(
             self,
-            Self::ApiKill
-                | Self::Upgrade
+            Self::Upgrade
+                | Self::ApiKill
                 | Self::StartWhileLoading
                 | Self::PoolMove
                 | Self::FewFiles
