@@ -5,10 +5,10 @@ use serde_json::json;
 use super::shared::{GROUPED_QUEUE, RATED_QUEUE, TURNS_QUEUE};
 use crate::history::{DeliveryRate, HeldQueue};
 
-/// More than are published: about 8 jobs in a second, and their retries.
+/// More than are published: about 9 jobs in a second, and their retries. Few at once, so that each burst is held back.
 const RATE: DeliveryRate = DeliveryRate {
-    jobs: 6,
-    per: 400_000,
+    jobs: 3,
+    per: 200_000,
 };
 
 /// Returns the queues of a run whose jobs wait. In half of the runs a group may have one leased job, in the others two.
