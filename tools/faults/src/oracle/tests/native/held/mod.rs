@@ -2,6 +2,7 @@
 
 mod limits;
 mod priorities;
+mod rounds;
 mod turns;
 
 use super::*;
