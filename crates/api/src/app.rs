@@ -63,6 +63,7 @@ impl App {
         readiness: Readiness,
     ) -> Self {
         let engine = Engine::new(&settings(config), stores, admin_store);
+        engine.namespaces.set_defaults(config.namespace_limits);
         let metrics = HttpMetrics::new(&engine, config.metrics.queues_max);
         let requests = config.requests.clone();
         let budget = ByteBudget::new(requests.bodies_bytes_max());

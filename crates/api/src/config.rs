@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use tidegate_core::NamespaceLimits;
 use tidegate_core::limits::POOL_BYTES_MAX;
 use tidegate_daemon::metrics::MetricsConfig;
 use tidegate_daemon::traces::TracesConfig;
 use tidegate_daemon::{ListenLimits, LogConfig, Settings};
-use tidegate_store::{NamespaceLimits, StoreConfig};
+use tidegate_store::StoreConfig;
 
 pub use durability::DurabilityConfig;
 pub use tables::{

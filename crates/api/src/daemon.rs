@@ -8,7 +8,7 @@ use tidegate_daemon::{
     BindError, ByteBudget, DrainResult, ListenLimits, Listener, OpenFileLimitError, ServingThreads,
 };
 use tidegate_daemon::{DaemonContext, redis_check};
-use tidegate_store::{ConnectError, NamespaceLimits, PoolError, Store};
+use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -89,8 +89,6 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     if config.admin_store.is_some() {
         checks.push(redis_check("admin_store", admin_store.clone()));
     }
-    let limited = stores.values().chain([&admin_store]).cloned();
-    let set_limits = limit_namespaces(limited.collect(), config.namespace_limits);
     let readiness = process.not_ready_until_started();
     readiness.mark_started(checks);
     let app = App::new(&config, stores, &admin_store, readiness);
@@ -113,7 +111,8 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     let reloaded = Arc::clone(&app);
     process.mark_started(move |config: &ApiConfig| {
         reloaded.set_job_defaults(config.job);
-        set_limits(config.namespace_limits);
+        let namespaces = &reloaded.engine.namespaces;
+        namespaces.set_defaults(config.namespace_limits);
         accounts.replace(&config.accounts, &config.account_roles);
     });
     app.engine.read_tables().await;
@@ -124,20 +123,6 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     let _ = admin_served.await;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// Sets the limits of namespaces; returns how they are set again.
-fn limit_namespaces(
-    stores: Vec<Store>,
-    limits: NamespaceLimits,
-) -> impl Fn(NamespaceLimits) + Send + Sync {
-    let set = move |limits| {
-        for store in &stores {
-            store.set_namespace_limits(limits);
-        }
-    };
-    set(limits);
-    set
 }
 
 /// Serves until `stop` is cancelled. Then waiting consumers are answered, other requests finish, reserved jobs and

@@ -49,6 +49,10 @@ pub const POLICIES: &str = "tg:policies";
 /// [`POLICIES`].
 pub const QUEUE_LIMITS: &str = "tg:queue_limits";
 
+/// The hash of quotas: field = namespace, value = revision and limits as JSON; fields `#` and `#<number>` as in
+/// [`POLICIES`].
+pub const NAMESPACES: &str = "tg:namespaces";
+
 /// The hash of relays: field = `namespace/relay`, value = revision and settings, with secrets; field `#` = the last
 /// revision, field `namespace/` = the number of its relays.
 pub const RELAYS: &str = "tg:relays";
@@ -191,6 +195,11 @@ impl BucketKeys {
         format!("{}limit:{limit}", self.prefix)
     }
 
+    /// String: the units of the limit of publishes of a namespace.
+    pub fn publishes(&self, namespace: &str) -> String {
+        format!("{}publishes:{namespace}", self.prefix)
+    }
+
     /// The token of the pump that leads the bucket.
     pub fn lock(&self) -> String {
         format!("{}lock", self.prefix)
@@ -259,6 +268,7 @@ pub fn is_of_deployment(key: &str) -> bool {
         API_KEYS,
         POLICIES,
         QUEUE_LIMITS,
+        NAMESPACES,
         RELAYS,
         RELAY_REPORTS,
     ]
@@ -290,6 +300,7 @@ mod tests {
             (keys.schedule("shop/daily"), "sched:shop/daily"),
             (keys.rate("shop/emails"), "rate:shop/emails"),
             (keys.limit("shop/smtp"), "limit:shop/smtp"),
+            (keys.publishes("shop"), "publishes:shop"),
             (keys.lock(), "lock"),
             (keys.roster(), "roster"),
             (keys.moves_to(), "moves_to"),

@@ -27,6 +27,7 @@ pub mod layout;
 pub mod lifecycle;
 pub mod limits;
 mod name;
+mod namespace_limits;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod placement;
@@ -53,6 +54,7 @@ pub use key_hash::{KeyHash, SCHEDULE_KEY_PREFIX};
 pub use key_placement::{FORMER_NUMBERS_MAX, InvalidPlacement, KeyPlacement, LaneNumbers};
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow, share_of};
 pub use name::{InvalidName, Namespace, QueueKey, QueueName};
+pub use namespace_limits::{InvalidNamespaceLimit, NamespaceLimits};
 pub use policy::{GroupPolicy, InvalidPolicy, Policy, Rate, RetryPolicy, UnreadablePolicy};
 pub use state::JobState;
 pub use timer_slot::{

@@ -21,6 +21,7 @@ use tidegate_core::v1::job::{
     PromotedJob,
 };
 use tidegate_core::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
+use tidegate_core::v1::namespace::NamespaceDetails;
 use tidegate_core::v1::problem::Problem;
 use tidegate_core::v1::publish::{BatchAnswer, BatchBody, JobOptions};
 use tidegate_core::v1::queue::{
@@ -153,6 +154,7 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
         "RespawnAnswer" => rewrite::<RespawnAnswer>(value),
         "KeyPage" => rewrite::<KeyPage>(value),
         "LanesListPage" => rewrite::<Page<QueueLanes>>(value),
+        "NamespaceDetails" => rewrite::<NamespaceDetails>(value),
         "LimitDetails" => rewrite::<LimitDetails>(value),
         "LimitListPage" => rewrite::<Page<LimitDetails>>(value),
         "PolicyListPage" => rewrite::<Page<QueuePolicy>>(value),

@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::Namespace;
 use tidegate_core::v1::relay::RelayConfig;
 use tidegate_store::{Store, Table};
+use tokio::time::Instant;
 
 use crate::access::api_keys::ApiKeyCache;
+use crate::access::credential::Credential;
 use crate::access::limits::RateLimiter;
 use crate::access::tokens::{TokenCache, TokenForm};
-use crate::consume::waiters::{WaitLimits, Waiters};
+use crate::consume::waiters::{WaitLimits, WaitPermit, Waiters};
 use crate::consume::workers::KnownWorkers;
+use crate::error::EngineError;
 use crate::metrics::storage_failure::{self, record_store_error};
+use crate::namespaces::NamespaceTable;
 use crate::pool::Pool;
 use crate::publish::size::PublishSize;
 
@@ -59,6 +64,8 @@ pub struct Engine {
     pub keys: ApiKeyCache,
     /// The relays that are set through the API.
     pub relays: Table<RelayConfig>,
+    /// The limits of namespaces.
+    pub namespaces: NamespaceTable,
     /// The rate limits of tokens.
     pub limits: RateLimiter,
     /// Whether requests are accepted with any token or none.
@@ -75,6 +82,7 @@ impl Engine {
         admin_store: &Store,
     ) -> Self {
         storage_failure::register();
+        let namespaces = NamespaceTable::new(admin_store, stores.values().cloned().collect());
         let pools = pools(stores, settings);
         Self {
             waiters: Waiters::new(&pools, settings.poll_interval),
@@ -88,15 +96,19 @@ impl Engine {
             tokens: TokenCache::new(admin_store.tokens(), settings.token_form),
             keys: ApiKeyCache::new(admin_store.api_keys()),
             relays: admin_store.relays(),
+            namespaces,
             limits: RateLimiter::new(admin_store.limits()),
             skip_token_checks: settings.skip_token_checks,
             queues_max: settings.queues_max,
         }
     }
 
-    /// Reads the lanes and the policies of all pools before the first request, which would otherwise check lane 0 only,
+    /// Reads the quotas of namespaces, and the lanes and policies of all pools before the first request, which would otherwise check lane 0 only,
     /// and could get jobs of a paused queue. If reading fails, [`Self::follow`] retries once a second.
     pub async fn read_tables(&self) {
+        if let Err(error) = self.namespaces.read().await {
+            record_store_error(&error);
+        }
         for pool in self.pools() {
             if let Err(error) = pool.lanes.read().await {
                 record_store_error(&error);
@@ -105,6 +117,24 @@ impl Engine {
                 record_store_error(&error);
             }
         }
+    }
+
+    /// Counts one more consumer of a namespace that waits in `seats` queues with this credential, which expires at
+    /// `ends_at`.
+    ///
+    /// # Errors
+    /// A limit of the process, of the namespace or of the credential is reached.
+    pub fn take_wait_room(
+        &self,
+        namespace: &Namespace,
+        credential: impl Into<Credential>,
+        ends_at: Option<Instant>,
+        seats: usize,
+    ) -> Result<WaitPermit, EngineError> {
+        let limits = self.namespaces.limits(namespace);
+        let max = limits.waiting_consumers.unwrap_or(u64::MAX);
+        self.room
+            .take(Some((namespace, max)), credential, ends_at, seats)
     }
 
     /// The pool of this name; `None` if it is not configured.

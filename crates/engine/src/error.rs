@@ -34,6 +34,14 @@ pub enum EngineError {
     /// The namespace has as much of one kind as it may. Nothing was stored.
     #[error("{0}")]
     NamespaceFull(NamespaceFull),
+    /// The namespace publishes more jobs in a second than it may. Nothing was stored.
+    #[error("the namespace may publish {max} jobs in a second, its limit `publishes_per_second`")]
+    PublishesLimited {
+        /// The limit.
+        max: u64,
+        /// After how long there are units for the publish, in ms; `None` = it has more jobs than the limit.
+        retry_ms: Option<u64>,
+    },
     /// The pool moves, and its own deployment has a job of a call that is to be atomic. Nothing was stored.
     #[error("the pool is moving, and an atomic call cannot change jobs in both of its deployments")]
     PoolMoves,
@@ -53,11 +61,17 @@ pub enum EngineError {
     /// `waiters.per_token_max` or `waiters.seats_per_token_max` is reached, by a token or an API key.
     #[error("too many consumers are waiting with this token")]
     TooManyWaitingWithToken,
+    /// The limit `waiting_consumers` of the namespace is reached in this process.
+    #[error(
+        "{0} requests of the namespace are waiting in this process, its limit `waiting_consumers`"
+    )]
+    TooManyWaitingInNamespace(u64),
     /// The limit of the token is reached.
     #[error("the token has reached its rate limit")]
     RateLimited,
-    /// Redis is unavailable, and there is no answer of the last hour about the token, its limit, or the API key.
-    #[error("the token cannot be checked")]
+    /// Redis is unavailable, and there is no answer of the last hour about the token, its limit, or the API key; or it
+    /// gave no units of the limit of the namespace.
+    #[error("the token or a limit cannot be checked")]
     Unchecked,
     /// Redis has reached `maxmemory`. Nothing was stored.
     #[error("redis is full")]
@@ -125,6 +139,15 @@ impl From<PublishRefusal> for EngineError {
 }
 
 impl EngineError {
+    /// The limit of the namespace that has refused a publish.
+    pub(crate) const fn limit_of_namespace(self) -> Option<&'static str> {
+        match self {
+            Self::NamespaceFull(full) => Some(full.kind),
+            Self::PublishesLimited { .. } => Some("publishes_per_second"),
+            _ => None,
+        }
+    }
+
     /// The error of a publish that failed. Counts and logs it.
     pub(crate) fn of_publish(error: StoreError) -> Self {
         let is_rejected = error.is_rejected_at_once();

@@ -5,6 +5,7 @@
 //!  front door ─► publish/: Pool::publish ─► batch ─► lane ─► store      jobs are published
 //!  front door ─► consume/: Waiters ─► wait queues ─────────► store      jobs are consumed; their runs end
 //!  front door ─► queue/: policies, lists, acts ────────────► store      jobs that no consumer holds
+//!  front door ─► namespaces/: limits of namespaces ────► store      how much one tenant may have
 //!  front door ─► access/: tokens, API keys, rate limits ───► store      who may do what
 //! ```
 
@@ -15,9 +16,11 @@ mod consume;
 mod engine;
 mod error;
 mod metrics;
+mod namespaces;
 mod pool;
 mod publish;
 mod queue;
+mod units;
 
 pub use access::api_keys::{ApiKeyCache, generate_key_id};
 pub use access::credential::Credential;
@@ -38,6 +41,7 @@ pub use error::{AccessError, EngineError};
 pub use metrics::scraped::scraped;
 pub use metrics::storage_failure::record_store_error;
 pub use metrics::{JobTraffic, SeriesTable};
+pub use namespaces::NamespaceTable;
 pub use pool::Pool;
 pub use publish::durability::DurabilityTarget;
 pub use publish::size::PublishSize;

@@ -57,6 +57,15 @@ impl ApiKeys {
         self.store.server_now_ms(keys::API_KEYS).await
     }
 
+    /// How many keys a namespace has, except those for all namespaces.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn count_of(&self, namespace: &Namespace) -> Result<u64, StoreError> {
+        let listed = keys::api_keys_of(namespace.as_str());
+        self.store.command(&Cmd::hlen(listed)).await
+    }
+
     /// The entry with this id. The id of a damaged entry may have any form.
     ///
     /// # Errors

@@ -12,7 +12,6 @@ use tokio::time::{Instant, sleep};
 use crate::config::StoreConfig;
 use crate::connect_error::{ConnectError, ServerCheckError};
 use crate::link::Link;
-use crate::namespace_limits::NamespaceLimits;
 use crate::server_check;
 use crate::store::{Store, StoreInner};
 use crate::waiter_id::WaiterId;
@@ -40,7 +39,7 @@ impl Store {
         }
         let store = Self {
             inner: Arc::new(StoreInner {
-                namespace_limits: RwLock::new(NamespaceLimits::NONE),
+                namespace_limits: RwLock::default(),
                 waiter: WaiterId::random(),
                 config: config.clone(),
                 buckets: DeploymentKeys::new(config.buckets),

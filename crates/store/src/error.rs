@@ -10,13 +10,23 @@ use tidegate_core::{InvalidJob, KeyPlacement, LaneNumbers};
 /// The kind of [`NamespaceFull`] whose limit is not exact.
 pub(crate) const QUEUES: &str = "queues";
 
+/// The kind that is counted in the daemons.
+const JOBS: &str = "jobs";
+
 /// A namespace has as much as it may of one kind. Nothing was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamespaceFull {
-    /// The kind, as a key of `namespace_limits`.
+    /// The kind, as a field of [`tidegate_core::NamespaceLimits`].
     pub kind: &'static str,
     /// The limit.
-    pub max: u32,
+    pub max: u64,
+}
+
+impl NamespaceFull {
+    /// The namespace has this many unfinished jobs.
+    pub const fn of_jobs(max: u64) -> Self {
+        Self { kind: JOBS, max }
+    }
 }
 
 impl fmt::Display for NamespaceFull {
@@ -25,12 +35,17 @@ impl fmt::Display for NamespaceFull {
         match *kind {
             QUEUES => write!(
                 out,
-                "the namespace has as many queues as namespace_limits.queues allows, about {max}; a queue \
-                 without jobs is forgotten within two minutes"
+                "the namespace has as many queues as its limit `queues` allows, about {max}; a queue without jobs is \
+                 forgotten within two minutes"
+            ),
+            JOBS => write!(
+                out,
+                "the namespace would have more than {max} unfinished jobs, its limit `jobs`; end or delete some, or \
+                 raise the limit"
             ),
             _ => write!(
                 out,
-                "the namespace has {max} {kind}, the maximum (namespace_limits.{kind}); {} first",
+                "the namespace has {max} {kind}, the maximum (its limit `{kind}`); {} first",
                 match *kind {
                     "policies" => "replace one by {}",
                     _ => "delete one",

@@ -24,6 +24,7 @@ mod limits;
 mod link;
 mod moves;
 mod namespace_limits;
+mod namespace_quotas;
 mod permissions;
 mod policies;
 mod pools;
@@ -63,7 +64,7 @@ pub use lanes::{LaneRows, Lanes};
 pub use limits::{
     LimitCreated, LimitHolder, LimitSide, LimitUnit, RateLimit, RateLimits, UnitTaken,
 };
-pub use namespace_limits::NamespaceLimits;
+pub use namespace_limits::LimitsByNamespace;
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
 pub use queue_sizes::{BucketSizes, QueueSizes, ReadSizes};
 pub use relays_report::{NewRelayReport, RELAY_REPORT_TTL, StoredRelayReport};

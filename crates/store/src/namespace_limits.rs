@@ -1,62 +1,39 @@
-//! The limits of one namespace.
+//! The limits of namespaces, as this process knows them.
 
-use serde::Deserialize;
+use std::collections::HashMap;
 
-/// The most that one namespace may have of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NamespaceLimits {
-    /// Queues. A queue without jobs is forgotten within two minutes. Each bucket limits its share of them, so that the
-    /// limit is not exact.
-    pub queues: u32,
-    /// Queues with a policy that differs from the defaults.
-    pub policies: u32,
-    /// Limits that queues share.
-    pub limits: u32,
-    pub schedules: u32,
-    /// Relays that are set through the API.
-    pub relays: u32,
-    /// API keys for this namespace alone.
-    pub api_keys: u32,
+use tidegate_core::{Namespace, NamespaceLimits};
+
+use crate::error::{NamespaceFull, StoreError};
+
+/// The limits of all namespaces.
+#[derive(Debug, Clone, Default)]
+pub struct LimitsByNamespace {
+    /// The limits of a namespace without a quota.
+    pub defaults: NamespaceLimits,
+    /// The limits of the others.
+    pub of_quotas: HashMap<Namespace, NamespaceLimits>,
 }
 
-impl NamespaceLimits {
-    /// For processes that create nothing on behalf of clients.
-    pub const NONE: Self = Self {
-        queues: u32::MAX,
-        policies: u32::MAX,
-        limits: u32::MAX,
-        schedules: u32::MAX,
-        relays: u32::MAX,
-        api_keys: u32::MAX,
-    };
-
-    /// The most queues of a namespace in one bucket. Queues are spread at random: at `queues` of them, a bucket with
-    /// four standard deviations more than the mean is unlikely. One bucket has them all: its limit is exact.
-    pub(crate) fn queues_in_bucket(self, buckets: u32) -> u64 {
-        let mean = f64::from(self.queues) / f64::from(buckets);
-        let elsewhere = 1.0 - 1.0 / f64::from(buckets);
-        (mean + 4.0 * (mean * elsewhere).sqrt() + 4.0 * elsewhere).ceil() as u64
+impl LimitsByNamespace {
+    /// The limits of a namespace.
+    pub fn of(&self, namespace: &Namespace) -> NamespaceLimits {
+        // In most deployments there is no quota: no hash is computed.
+        if self.of_quotas.is_empty() {
+            return self.defaults;
+        }
+        let own = self.of_quotas.get(namespace).copied();
+        own.unwrap_or(self.defaults)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The argument of scripts for a limit. Without one, it is more than any namespace has.
+pub(crate) fn max_argument(limit: Option<u64>) -> u64 {
+    limit.unwrap_or(u32::MAX.into())
+}
 
-    #[test]
-    fn a_bucket_allows_more_than_its_share_of_the_queues() {
-        let in_bucket = |queues, buckets| {
-            let limits = NamespaceLimits {
-                queues,
-                ..NamespaceLimits::NONE
-            };
-            limits.queues_in_bucket(buckets)
-        };
-        assert_eq!(in_bucket(1, 256), 5);
-        assert_eq!(in_bucket(1000, 256), 16);
-        assert_eq!(in_bucket(100_000, 256), 474);
-        assert!(in_bucket(u32::MAX, 256) > 1 << 24);
-        assert_eq!(in_bucket(100, 1), 100);
-    }
+/// The error of a script that has refused an entry of this kind.
+pub(crate) fn full(kind: &'static str, limit: Option<u64>) -> StoreError {
+    let max = max_argument(limit);
+    StoreError::NamespaceFull(NamespaceFull { kind, max })
 }

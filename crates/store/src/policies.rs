@@ -1,9 +1,8 @@
 //! The table of policies.
 
-use tidegate_core::{Policy, QueueKey, keys};
+use tidegate_core::{NamespaceLimits, Policy, QueueKey, keys};
 
 use crate::error::StoreError;
-use crate::namespace_limits::NamespaceLimits;
 use crate::store::Store;
 use crate::table::{Table, TableHash, TableValue};
 
@@ -15,7 +14,7 @@ impl TableValue for Policy {
     const KIND: &'static str = "policies";
     const CHANGES_LISTED: u64 = 500;
 
-    fn max(limits: NamespaceLimits) -> u32 {
+    fn max(limits: NamespaceLimits) -> Option<u64> {
         limits.policies
     }
 

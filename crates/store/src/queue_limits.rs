@@ -1,8 +1,7 @@
 //! The table of limits that queues share.
 
-use tidegate_core::{Rate, keys};
+use tidegate_core::{NamespaceLimits, Rate, keys};
 
-use crate::namespace_limits::NamespaceLimits;
 use crate::store::Store;
 use crate::table::{NamespacedName, Table, TableHash, TableValue};
 
@@ -13,7 +12,7 @@ impl TableValue for Rate {
     const KIND: &'static str = "limits";
     const CHANGES_LISTED: u64 = 500;
 
-    fn max(limits: NamespaceLimits) -> u32 {
+    fn max(limits: NamespaceLimits) -> Option<u64> {
         limits.limits
     }
 

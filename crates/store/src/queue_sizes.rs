@@ -16,6 +16,8 @@ use crate::verbs::{ListedQueue, QueuePosition};
 
 /// Buckets of a server that are read at the same time, over one connection.
 const BUCKETS_AT_ONCE: usize = 16;
+/// The same of a read that nobody looks at.
+const SLOW_BUCKETS_AT_ONCE: usize = 2;
 
 /// The queues of a bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,6 +87,23 @@ impl Store {
         buckets: impl IntoIterator<Item = u16>,
         limit: Duration,
     ) -> ReadSizes {
+        self.read_sizes_at_once(buckets, limit, BUCKETS_AT_ONCE)
+            .await
+    }
+
+    /// The same with few calls in flight, behind which the calls of others do not wait. It takes longer.
+    pub async fn read_sizes_slowly(&self, limit: Duration) -> ReadSizes {
+        let buckets = self.all_buckets();
+        self.read_sizes_at_once(buckets, limit, SLOW_BUCKETS_AT_ONCE)
+            .await
+    }
+
+    async fn read_sizes_at_once(
+        &self,
+        buckets: impl IntoIterator<Item = u16>,
+        limit: Duration,
+        at_once: usize,
+    ) -> ReadSizes {
         let wanted: BTreeSet<u16> = buckets.into_iter().collect();
         let read = Mutex::new(ReadSizes {
             buckets: wanted.iter().map(|bucket| (*bucket, None)).collect(),
@@ -93,7 +112,7 @@ impl Store {
         let reading = self.buckets_by_server().into_iter().map(|server| {
             let buckets = server.buckets.iter().copied();
             let here: Vec<u16> = buckets.filter(|it| wanted.contains(it)).collect();
-            self.read_in_turn(here, &read)
+            self.read_in_turn(here, &read, at_once)
         });
         // After the time limit the buckets that were read are returned.
         let _ = timeout(limit, join_all(reading)).await;
@@ -101,11 +120,11 @@ impl Store {
     }
 
     /// Adds these buckets to `read`, until one fails.
-    async fn read_in_turn(&self, buckets: Vec<u16>, read: &Mutex<ReadSizes>) {
+    async fn read_in_turn(&self, buckets: Vec<u16>, read: &Mutex<ReadSizes>, at_once: usize) {
         let calls = buckets
             .into_iter()
             .map(async |bucket| (bucket, self.sizes_of_bucket(bucket).await));
-        let mut calls = stream::iter(calls).buffer_unordered(BUCKETS_AT_ONCE);
+        let mut calls = stream::iter(calls).buffer_unordered(at_once);
         while let Some((bucket, sizes)) = calls.next().await {
             match sizes {
                 Ok(sizes) => drop(lock(read).buckets.insert(bucket, Some(sizes))),

@@ -1,9 +1,8 @@
 //! The table of relays.
 
-use tidegate_core::keys;
 use tidegate_core::v1::relay::RelayConfig;
+use tidegate_core::{NamespaceLimits, keys};
 
-use crate::namespace_limits::NamespaceLimits;
 use crate::store::Store;
 use crate::table::{NamespacedName, Table, TableHash, TableValue};
 
@@ -15,7 +14,7 @@ impl TableValue for RelayConfig {
     const KIND: &'static str = "relays";
     const REPORTS: Option<&'static str> = Some(keys::RELAY_REPORTS);
 
-    fn max(limits: NamespaceLimits) -> u32 {
+    fn max(limits: NamespaceLimits) -> Option<u64> {
         limits.relays
     }
 

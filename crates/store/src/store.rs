@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tidegate_core::keys::{BucketKeys, DeploymentKeys};
-use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
+use tidegate_core::{JobId, Lane, Namespace, NamespaceLimits, QueueKey, SlotWidth, placement};
 
 use crate::config::StoreConfig;
 use crate::link::Link;
-use crate::namespace_limits::NamespaceLimits;
+use crate::namespace_limits::LimitsByNamespace;
 use crate::waiter_id::WaiterId;
 
 /// A Redis deployment that stores jobs. Cheap to clone; clones share their connections.
@@ -27,26 +27,28 @@ pub(crate) struct StoreInner {
     pub(crate) link: Link,
     /// The id with which this process is registered as waiting for jobs.
     pub(crate) waiter: WaiterId,
-    pub(crate) namespace_limits: RwLock<NamespaceLimits>,
+    pub(crate) namespace_limits: RwLock<Arc<LimitsByNamespace>>,
     /// Whether [`Store::until_durable`] will be called for publishes.
     pub(crate) expects_durable: AtomicBool,
 }
 
 impl Store {
     /// Sets the limits for all later calls of this process.
-    pub fn set_namespace_limits(&self, limits: NamespaceLimits) {
+    pub fn set_namespace_limits(&self, limits: Arc<LimitsByNamespace>) {
         let current = self.inner.namespace_limits.write();
         *current.unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    pub(crate) fn namespace_limits(&self) -> NamespaceLimits {
+    /// The limits of a namespace. A process that creates nothing on behalf of clients has none.
+    pub fn namespace_limits(&self, namespace: &Namespace) -> NamespaceLimits {
         let limits = self.inner.namespace_limits.read();
-        *limits.unwrap_or_else(PoisonError::into_inner)
+        limits.unwrap_or_else(PoisonError::into_inner).of(namespace)
     }
 
     /// The argument `max_queues` of scripts that publish.
-    pub(crate) fn max_queues(&self) -> u64 {
-        self.namespace_limits().queues_in_bucket(self.buckets())
+    pub(crate) fn max_queues(&self, namespace: &Namespace) -> u64 {
+        let limits = self.namespace_limits(namespace);
+        limits.queues_in_bucket(self.buckets())
     }
 
     /// The same store with a fixed clock, for tests of the scripts: calls are executed as at `now_ms`. Connections are

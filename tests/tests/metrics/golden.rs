@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tidegate_testkit::{Daemon, QueueClient, RawHttp, Stack, eventually};
+use serde_json::json;
+use tidegate_testkit::{Daemon, NativeClient, QueueClient, RawHttp, Stack, eventually};
 
 use crate::exposition::{Family, parse};
 use crate::lint::problems;
@@ -71,8 +72,16 @@ async fn do_everything(stack: &Stack, queue: &QueueClient) {
     dying.dead_letter().await;
     assert_eq!(dying.respawn(1, 60).await, 1);
     dying.purge_dead(1).await;
+    reach_a_quota(stack.api(0)).await;
     reach_a_rate(stack.api(0), &queue.sibling("slow")).await;
     exceed_a_limit(stack.api(0), &queue.sibling("limited")).await;
+}
+
+async fn reach_a_quota(api: &Daemon) {
+    api.set_quota("small", &json!({"jobs": 1})).await;
+    let client = NativeClient::new(api, "small").await;
+    client.publish("q", "", "1").await.expect(201);
+    client.publish("q", "", "1").await.expect(409);
 }
 
 async fn reach_a_rate(api: &Daemon, queue: &QueueClient) {

@@ -19,8 +19,8 @@ fn expect_full(answer: Answer, kind: &str, max: u32) {
     let detail = problem["detail"].as_str().unwrap();
     assert_eq!(problem["code"], "namespace_full");
     let expected = match kind {
-        "queues" => format!("namespace_limits.queues allows, about {max};"),
-        _ => format!("the namespace has {max} {kind}, the maximum (namespace_limits.{kind})"),
+        "queues" => format!("its limit `queues` allows, about {max};"),
+        _ => format!("the namespace has {max} {kind}, the maximum (its limit `{kind}`)"),
     };
     assert!(detail.contains(&expected), "{detail}");
     // In /v1 a policy is removed by replacing it.

@@ -24,6 +24,7 @@ const VARYING: &[&str] = &[
     "paused_until",
     "elapsed_ms",
     "ttl",
+    "used",
 ];
 
 /// Compares all fields. Values that differ from run to run, such as ids and times, need only be of the same kind.

@@ -26,6 +26,7 @@
 //! All functions panic on errors, which fails the test. A process ends when its handle is dropped, or when the
 //! test process dies. When a test fails, the folder with the logs is kept, and its path is printed.
 
+mod admin_call;
 mod answer;
 mod api_document;
 mod binary;

@@ -64,6 +64,20 @@ pub(super) enum AdminError {
     /// The status of the access log is neither `enable` nor `disable`.
     #[error("invalid status")]
     NotASwitch,
+    /// The body is not a quota: it is no object, has another field, or a value is out of its bounds.
+    #[error("invalid quota: {0}")]
+    InvalidQuota(String),
+    /// The stored quota is damaged, or of a later release.
+    #[error("the stored quota cannot be read, the defaults apply: set it again, or delete it")]
+    QuotaUnreadable,
+    /// The quota has another revision than the request requires.
+    #[error("the quota has been changed: read it again, and repeat the change with its new ETag")]
+    VersionMismatch,
+    /// `If-Match` or `If-None-Match` has another form.
+    #[error(
+        "If-Match should be the ETag of the quota, in quotes, or *; If-None-Match should be *; send one of them"
+    )]
+    NotAnETag,
     /// The body did not arrive completely and in time.
     #[error("failed to read body")]
     BodyUnreadable,
@@ -92,6 +106,8 @@ impl AdminError {
     const fn status(&self) -> StatusCode {
         match self {
             Self::Internal | Self::LimitExists { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::QuotaUnreadable => StatusCode::CONFLICT,
+            Self::VersionMismatch => StatusCode::PRECONDITION_FAILED,
             Self::AnswersFull => StatusCode::SERVICE_UNAVAILABLE,
             Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
             _ => StatusCode::BAD_REQUEST,

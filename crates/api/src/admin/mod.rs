@@ -7,6 +7,7 @@ mod error;
 mod info;
 mod limiter;
 mod limits;
+mod namespaces;
 mod native;
 mod profiles;
 mod relays;

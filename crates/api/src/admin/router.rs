@@ -14,7 +14,7 @@ use tidegate_daemon::metrics::Metrics;
 use ulid::Ulid;
 
 use super::error::AdminError;
-use super::{access_log, info, limits, profiles, relays, tokens, views};
+use super::{access_log, info, limits, namespaces, profiles, relays, tokens, views};
 use crate::accounts::{Accounts, require_account, require_admin};
 use crate::app::App;
 use crate::dashboard;
@@ -33,6 +33,9 @@ pub(super) fn router(
         .post(limits::create)
         .put(limits::set)
         .delete(limits::delete);
+    let quota = get(namespaces::show)
+        .put(namespaces::set)
+        .delete(namespaces::delete);
     let guard = from_fn_with_state(accounts, require_account);
     let readiness = app.exchange.readiness.clone();
     // The routes above `route_layer` require credentials of an admin if there are accounts; those below it never do.
@@ -41,6 +44,8 @@ pub(super) fn router(
         .route("/token/{namespace}/{token}", delete(tokens::delete))
         .route("/token/{namespace}/{token}/limit", limit)
         .route("/limits", get(limits::list))
+        .route("/namespaces", get(namespaces::list))
+        .route("/namespaces/{namespace}", quota)
         .route("/relays", get(relays::list))
         .route("/relays/reports", put(relays::report))
         .route("/accesslog", post(access_log::set))

@@ -56,8 +56,12 @@ pub(crate) enum ApiError {
     QueueClosed,
     /// The queue would have more jobs than its policy permits. Nothing was stored.
     QueueFull,
-    /// The namespace has as many queues as it may. Nothing was stored.
-    NamespaceFull,
+    /// The namespace has as many queues or jobs as it may: the name of the limit. Nothing was stored.
+    NamespaceFull(&'static str),
+    /// The namespace publishes more jobs in a second than it may. Nothing was stored.
+    PublishesLimited,
+    /// The limit on waiting consumers of the namespace is reached in this process.
+    TooManyWaitingInNamespace,
     /// The parameter of this name is not a number in its range.
     BadNumber(&'static str),
     /// The job would expire before it is due.
@@ -115,6 +119,14 @@ impl ApiErrorBody {
         let error = Some(text.into());
         Self { error, msg: None }
     }
+
+    /// Clients read either.
+    fn over_limit(text: String) -> Self {
+        Self {
+            error: Some(text.clone().into()),
+            msg: Some(text.into()),
+        }
+    }
 }
 
 impl From<Box<NotDurableBody>> for ApiError {
@@ -133,11 +145,16 @@ impl ApiError {
                 msg: Some(words.into()),
             },
             Self::OverLimit { action, token } => {
-                let text = format!("token({token}) {} {words}", action.name());
-                ApiErrorBody {
-                    error: Some(text.clone().into()),
-                    msg: Some(text.into()),
-                }
+                ApiErrorBody::over_limit(format!("token({token}) {} {words}", action.name()))
+            }
+            Self::PublishesLimited => {
+                ApiErrorBody::over_limit(format!("publishes_per_second of the namespace {words}"))
+            }
+            Self::TooManyWaitingInNamespace => ApiErrorBody::error(format!(
+                "too many waiting consumers in this namespace (waiting_consumers), {words}"
+            )),
+            Self::NamespaceFull(kind) => {
+                ApiErrorBody::error(format!("the namespace has too many {kind}, {words}"))
             }
             _ => ApiErrorBody::error(words),
         };
@@ -165,7 +182,9 @@ impl ApiError {
                 UNAVAILABLE,
                 "the token cannot be checked now, please retry later",
             ),
-            Self::OverLimit { .. } => (TOO_MANY, "reach the limit rate, please retry later"),
+            Self::OverLimit { .. } | Self::PublishesLimited => {
+                (TOO_MANY, "reach the limit rate, please retry later")
+            }
             Self::TooManyWaiting => (
                 UNAVAILABLE,
                 "too many waiting consumers, please retry later",
@@ -180,10 +199,9 @@ impl ApiError {
             ),
             Self::QueueClosed => (BAD, "the queue is closed, it accepts no jobs"),
             Self::QueueFull => (TOO_MANY, "the queue is full, please retry later"),
-            Self::NamespaceFull => (
-                TOO_MANY,
-                "the namespace has too many queues, please retry later",
-            ),
+            Self::NamespaceFull(_) | Self::TooManyWaitingInNamespace => {
+                (TOO_MANY, "please retry later")
+            }
             Self::BodiesFull => (
                 UNAVAILABLE,
                 "too many bytes are being received, please retry later",
@@ -225,7 +243,9 @@ impl ApiError {
                 | Self::TooManyWaitingWithToken
                 | Self::BacklogFull
                 | Self::QueueFull
-                | Self::NamespaceFull
+                | Self::NamespaceFull(_)
+                | Self::PublishesLimited
+                | Self::TooManyWaitingInNamespace
                 | Self::BodiesFull
                 | Self::AnswersFull
                 | Self::Unchecked
@@ -274,7 +294,9 @@ impl From<EngineError> for ApiError {
             EngineError::BacklogFull => Self::BacklogFull,
             EngineError::QueueClosed => Self::QueueClosed,
             EngineError::QueueFull => Self::QueueFull,
-            EngineError::NamespaceFull(_) => Self::NamespaceFull,
+            EngineError::NamespaceFull(full) => Self::NamespaceFull(full.kind),
+            EngineError::PublishesLimited { .. } => Self::PublishesLimited,
+            EngineError::TooManyWaitingInNamespace(_) => Self::TooManyWaitingInNamespace,
             EngineError::TooManyWaiting => Self::TooManyWaiting,
             EngineError::TooManyWaitingWithToken => Self::TooManyWaitingWithToken,
             EngineError::Unchecked => Self::Unchecked,

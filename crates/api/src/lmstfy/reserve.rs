@@ -70,7 +70,11 @@ pub(super) async fn reserve(
     let waits = !patience.is_zero();
     let token = waits.then(|| scope.token(&app, &api_request));
     drop(api_request);
-    let room = token.map(|token| app.engine.room.take(token, None, scope.queues.len()));
+    let namespace = scope.queues.first().map(|queue| &queue.namespace);
+    let room = token.zip(namespace).map(|(token, namespace)| {
+        let seats = scope.queues.len();
+        app.engine.take_wait_room(namespace, token, None, seats)
+    });
     let room = room.transpose()?;
     let sources = scope.pool.sources(&scope.queues);
     let waiting = app.engine.waiters.wait(&sources, claim, patience);

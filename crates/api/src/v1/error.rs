@@ -15,7 +15,7 @@ use crate::http::off_runtime::Panicked;
 use crate::http::time_limit::TookTooLong;
 
 /// The `Retry-After` of problems that may be over soon.
-const RETRY_AFTER_SECONDS: u16 = 1;
+const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// Why a request is not answered with a success.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub(super) struct NativeError {
     job: Option<JobId>,
     applied: Option<Applied>,
     allow: Option<&'static str>,
+    /// The `Retry-After`, if the problem has one.
+    retry_seconds: u64,
 }
 
 impl NativeError {
@@ -37,6 +39,7 @@ impl NativeError {
             job: None,
             applied: Some(code.info().applied),
             allow: None,
+            retry_seconds: RETRY_AFTER_SECONDS,
         }
     }
 
@@ -110,7 +113,7 @@ impl NativeError {
         if !changes {
             self.applied = None;
         }
-        let (code, allow) = (self.code, self.allow);
+        let (code, allow, retry_seconds) = (self.code, self.allow, self.retry_seconds);
         let status = StatusCode::from_u16(code.status());
         let body = serde_json::to_vec(&self.problem(request_id)).unwrap_or_default();
         let content_type = [(header::CONTENT_TYPE, Problem::CONTENT_TYPE)];
@@ -118,7 +121,7 @@ impl NativeError {
         let mut response = (status, content_type, body).into_response();
         let headers = response.headers_mut();
         if code.has_retry_after() {
-            headers.insert(header::RETRY_AFTER, RETRY_AFTER_SECONDS.into());
+            headers.insert(header::RETRY_AFTER, retry_seconds.into());
         }
         if let Some(allow) = allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
@@ -170,8 +173,18 @@ impl From<EngineError> for NativeError {
             EngineError::NamespaceFull(full) => {
                 return Self::new(ProblemCode::NamespaceFull, full.to_string());
             }
-            EngineError::TooManyWaiting | EngineError::TooManyWaitingWithToken => {
-                (ProblemCode::TooManyWaiting, None)
+            EngineError::TooManyWaiting
+            | EngineError::TooManyWaitingInNamespace(_)
+            | EngineError::TooManyWaitingWithToken => (ProblemCode::TooManyWaiting, None),
+            EngineError::PublishesLimited { retry_ms, .. } => {
+                let remedy = match retry_ms {
+                    Some(_) => "Repeat the request after `Retry-After`",
+                    None => "The request has more: send fewer jobs in a request",
+                };
+                return Self {
+                    retry_seconds: retry_ms.unwrap_or_default().div_ceil(1000).max(1),
+                    ..Self::new(ProblemCode::RateLimited, format!("{error}. {remedy}"))
+                };
             }
             EngineError::RateLimited => (ProblemCode::RateLimited, None),
             EngineError::StorageFull => (ProblemCode::StorageFull, None),

@@ -13,6 +13,7 @@ mod keys;
 mod lanes;
 mod lease_text;
 mod limits;
+mod namespace;
 mod native_request;
 mod new_job;
 mod openapi;

@@ -84,7 +84,8 @@ pub(super) async fn reserve(pending: Box<PendingReserve>) -> Result<Response<Bod
     let take = || {
         let credential = principal.credential.clone();
         let seats = pending.sources.len();
-        engine.room.take(credential, principal.ends_at, seats)
+        let namespace = &pending.sources[0].queue.namespace;
+        engine.take_wait_room(namespace, credential, principal.ends_at, seats)
     };
     let room = waits.then(take).transpose()?;
     let (claim, patience) = (pending.claim, pending.patience);

@@ -84,12 +84,14 @@ impl EndWait {
         let principal = &request.principal;
         let take = || {
             let credential = principal.credential.clone();
-            app.engine.room.take(credential, principal.ends_at, 1)
+            let engine = &app.engine;
+            engine.take_wait_room(&queue.namespace, credential, principal.ends_at, 1)
         };
+        let room = (!wait.is_zero()).then(take).transpose()?;
         Ok(Self {
             pool: Arc::clone(&principal.pool),
             queue,
-            room: (!wait.is_zero()).then(take).transpose()?,
+            room,
             wait,
         })
     }

@@ -70,9 +70,9 @@ impl From<EngineError> for YouzanError {
         match error {
             EngineError::QueueClosed => Self::Refused("closed"),
             EngineError::QueueFull | EngineError::NamespaceFull(_) => Self::Refused("full"),
-            EngineError::TooManyWaiting | EngineError::TooManyWaitingWithToken => {
-                Self::TooManyWaiting
-            }
+            EngineError::TooManyWaiting
+            | EngineError::TooManyWaitingInNamespace(_)
+            | EngineError::TooManyWaitingWithToken => Self::TooManyWaiting,
             EngineError::StorageFailed | EngineError::StorageRefused => Self::StorageFailed,
             // A job of this wire replaces the job with its id, and is published alone.
             EngineError::KeyTaken
@@ -84,6 +84,7 @@ impl From<EngineError> for YouzanError {
             | EngineError::MoveUnknown
             | EngineError::PoolMoves
             | EngineError::RateLimited
+            | EngineError::PublishesLimited { .. }
             | EngineError::Unchecked
             | EngineError::StorageFull
             | EngineError::DiskUnconfirmed => Self::Busy(error.to_string()),

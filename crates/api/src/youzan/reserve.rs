@@ -20,7 +20,8 @@ pub(super) async fn reserve(
     let queues: Vec<_> = pop.topics.iter().map(|it| service.queue(it)).collect();
     let sources = service.pool.sources(&queues);
     let patience = pop.patience.unwrap_or(Duration::MAX).min(service.wait_max);
-    let take = || engine.room.take(CREDENTIAL, None, sources.len());
+    let namespace = &service.namespace;
+    let take = || engine.take_wait_room(namespace, CREDENTIAL, None, sources.len());
     let _room = (!patience.is_zero()).then(take).transpose()?;
     let claim = Claim {
         count: 1,

@@ -66,6 +66,8 @@ pub enum BucketKey {
     Rate(String),
     /// The units of this limit.
     Limit(String),
+    /// The units of the limit of publishes of this namespace.
+    Publishes(String),
     /// The token of the pump that leads the bucket.
     Lock,
     /// The live pumps of the server, by the end of their membership.
@@ -190,6 +192,7 @@ impl BucketKey {
             Some(("sched", rest)) => Self::Schedule(rest.to_owned()),
             Some(("rate", rest)) => Self::Rate(rest.to_owned()),
             Some(("limit", rest)) => Self::Limit(rest.to_owned()),
+            Some(("publishes", rest)) => Self::Publishes(rest.to_owned()),
             Some((family, rest)) => match family {
                 "c" => Self::Chunk(rest.parse().ok()?),
                 "body" => Self::Body(rest.parse().ok()?),
@@ -251,6 +254,7 @@ impl BucketKey {
             Self::Schedule(name) => ("sched", Some(name), KeyType::Hash),
             Self::Rate(queue) => ("rate", Some(queue), KeyType::String),
             Self::Limit(limit) => ("limit", Some(limit), KeyType::String),
+            Self::Publishes(namespace) => ("publishes", Some(namespace), KeyType::String),
             Self::Lock => ("lock", None, KeyType::String),
             Self::Roster => ("roster", None, KeyType::SortedSet),
             Self::MovesTo => ("moves_to", None, KeyType::String),

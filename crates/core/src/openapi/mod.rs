@@ -20,6 +20,7 @@ use crate::v1::job::{
     PromotedJob, UnfinishedJob,
 };
 use crate::v1::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
+use crate::v1::namespace::NamespaceDetails;
 use crate::v1::problem::Problem;
 use crate::v1::publish::{BatchAnswer, BatchBody, JobContent, JobOptions};
 use crate::v1::queue::{
@@ -56,6 +57,7 @@ use crate::{IfRunning, Namespace, Policy};
     KeyPage,
     LimitDetails,
     Namespace,
+    NamespaceDetails,
     QueuePolicy,
     QueueView,
     WorkerView,

@@ -8,6 +8,7 @@ pub mod consume;
 pub mod input;
 pub mod job;
 pub mod keys;
+pub mod namespace;
 pub mod problem;
 pub mod publish;
 pub mod queue;

@@ -55,6 +55,11 @@ impl CachedApiKey {
 }
 
 impl ApiKeyCache {
+    /// How many keys a namespace has, except those for all namespaces.
+    pub(crate) async fn count_of(&self, namespace: &Namespace) -> Result<u64, StoreError> {
+        self.keys.count_of(namespace).await
+    }
+
     pub(crate) fn new(keys: ApiKeys) -> Self {
         Self {
             valid: LastKnown::new(keys.clone()),

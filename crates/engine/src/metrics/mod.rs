@@ -3,11 +3,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `pool` | metrics of jobs, by pool and by queue |
+//! | `namespaces` | limits of namespaces, and what they have refused |
 //! | `scraped` | the families that are made for a scrape: of servers, waiting consumers and queues |
 //! | `series_table` | the bound on the number of names with their own metrics |
 //!
 //! Series with the label `namespace` come and go with the names, so they are made for each scrape.
 
+mod namespaces;
 pub(crate) mod pool;
 pub(crate) mod scraped;
 mod series_table;

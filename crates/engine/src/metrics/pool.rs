@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, IntCounter, IntCounterVec, exponential_buckets};
-use tidegate_core::QueueKey;
+use tidegate_core::{Namespace, QueueKey};
 use tidegate_daemon::metrics::{
     FamilyTexts, OF_QUEUE, counters, counters_of_scrape, histogram, histograms_of_scrape,
     labeled_rows, may_have_series,
@@ -126,6 +126,8 @@ const QUEUE_HISTOGRAMS: [QueueFamily<Histogram>; 2] = [
 pub(crate) struct PoolMetrics {
     counters: [IntCounter; COUNTERS.len()],
     queues: SeriesTable<QueueKey, QueueMetrics>,
+    /// The publishes that a limit of their namespace has refused, by namespace and name of the limit.
+    pub(super) refusals: SeriesTable<(Namespace, &'static str), AtomicU64>,
 }
 
 /// How many jobs went through this process since it started.
@@ -221,6 +223,7 @@ impl PoolMetrics {
                 .each_ref()
                 .map(|family| family.with_label_values(&[pool])),
             queues: SeriesTable::new(queues_max),
+            refusals: SeriesTable::new(queues_max),
         }
     }
 

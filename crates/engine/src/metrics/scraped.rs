@@ -16,6 +16,7 @@ use crate::consume::waiters::Source;
 use crate::engine::Engine;
 use crate::pool::Pool;
 
+use super::namespaces::families_of_namespaces;
 use super::pool::families_of_queues;
 
 /// The families with one value for each pool.
@@ -109,6 +110,8 @@ impl PoolGauges {
 pub async fn scraped(engine: &Engine) -> Vec<MetricFamily> {
     let servers = join_all(engine.pools().map(|pool| pool.reads.servers())).await;
     let pools: Vec<_> = engine.pools().cloned().zip(servers).collect();
+    let metrics = engine.pools().map(|pool| (&*pool.name, &pool.metrics));
+    let of_namespaces = families_of_namespaces(metrics, &engine.namespaces, engine.queues_max);
     let (waiting, queues_max) = (engine.waiters.by_source(), engine.queues_max);
     // All queues are sorted, and there may be tens of thousands: requests must not wait for that.
     let making = spawn_blocking(move || {
@@ -118,7 +121,9 @@ pub async fn scraped(engine: &Engine) -> Vec<MetricFamily> {
         families(&pools.collect::<Vec<_>>())
     });
     // It does not panic.
-    making.await.unwrap_or_default()
+    let mut families = making.await.unwrap_or_default();
+    families.extend(of_namespaces);
+    families
 }
 
 fn families(pools: &[PoolGauges]) -> Vec<MetricFamily> {

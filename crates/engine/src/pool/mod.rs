@@ -18,6 +18,8 @@ use tokio::sync::OnceCell;
 use crate::consume::job_ends::JobEnds;
 use crate::consume::waiters::source::Source;
 use crate::metrics::PoolMetrics;
+use crate::namespaces::job_room::JobRooms;
+use crate::namespaces::publish_holds::PublishHolds;
 use crate::publish::backlog::PublishBacklog;
 use crate::publish::batch::Batcher;
 use crate::publish::batch::items::{
@@ -46,6 +48,8 @@ pub struct Pool {
     pub schedules: Schedules,
     pub(crate) store: Store,
     pub(crate) ends: JobEnds,
+    pub(crate) job_rooms: Arc<JobRooms>,
+    pub(crate) publish_holds: PublishHolds,
     pub(crate) publisher: LanePublisher,
     pub(crate) backlog: PublishBacklog,
     pub(crate) publishing: Batcher<BatchedPublish>,
@@ -85,6 +89,8 @@ impl Pool {
             policies: PolicyTable::new(&store),
             schedules: store.schedules(),
             ends: JobEnds::default(),
+            job_rooms: Arc::default(),
+            publish_holds: PublishHolds::default(),
             store,
             confirms_disk: OnceCell::new(),
             target: moves_to,
@@ -95,6 +101,11 @@ impl Pool {
     /// The store of its deployment.
     pub(crate) const fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The store of the deployment that gets new jobs.
+    pub(crate) fn store_of_new_jobs(&self) -> &Store {
+        &self.target.as_deref().unwrap_or(self).store
     }
 
     /// The pool that it moves to, if it moves.

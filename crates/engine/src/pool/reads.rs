@@ -47,6 +47,12 @@ impl PoolReads {
         sizes.await.filter(|sizes| sizes.missing_buckets < buckets)
     }
 
+    /// The sizes of all queues, read now, with few calls at a time. Buckets that cannot be read are missing, which is logged. Takes a few seconds at
+    /// most.
+    pub(crate) async fn sizes_now(&self) -> QueueSizes {
+        summed(self.store.read_sizes_slowly(READ_MAX).await)
+    }
+
     /// The figures of the servers that answer; `None` if no server does. Takes a few seconds at most.
     pub(crate) async fn servers(&self) -> Option<ServerFigures> {
         let (store, refresh) = (self.store.clone(), self.refresh);
@@ -56,7 +62,10 @@ impl PoolReads {
 }
 
 async fn read_sizes(store: &Store) -> QueueSizes {
-    let ReadSizes { buckets, error } = store.read_sizes(store.all_buckets(), READ_MAX).await;
+    summed(store.read_sizes(store.all_buckets(), READ_MAX).await)
+}
+
+fn summed(ReadSizes { buckets, error }: ReadSizes) -> QueueSizes {
     let sizes = QueueSizes::of(buckets.values().map(Option::as_ref));
     if sizes.missing_buckets > 0 {
         record_store_error(&error.unwrap_or_else(|| StoreError::timed_out(READ_MAX)));

@@ -13,7 +13,7 @@ use tidegate_store::{
 use super::{JobsToPublish, Published};
 use crate::error::EngineError;
 use crate::pool::Pool;
-use crate::publish::batch::items::{LaneCall, PublishItem, SinglePublishItem};
+use crate::publish::batch::items::{Intake, LaneCall, PublishItem, SinglePublishItem};
 use crate::publish::durability::DurabilityTarget;
 use crate::publish::size::{BATCHED_BYTES_MAX, PublishSize};
 use crate::queue::lanes::IDEMPOTENCY_WINDOW_MS;
@@ -26,7 +26,7 @@ impl Pool {
         publish: JobsToPublish,
     ) -> Result<Published, EngineError> {
         if publish.jobs.iter().any(PublishJob::is_keyed) {
-            return self.publish_keyed(queue, publish, false).await;
+            return self.publish_keyed(queue, publish, Intake::Open).await;
         }
         let may_be_split = !publish.atomic && publish.jobs.len() > 1;
         if may_be_split && self.policies.max_jobs(queue).is_some() {
@@ -170,9 +170,12 @@ impl Pool {
         let max_jobs = self.policies.max_jobs(queue);
         let share = self.lanes.share_of(queue, call.place.lane, max_jobs);
         KeyedCall {
-            // The job of a key can go to no other lane.
-            max_jobs: share.map(|jobs| jobs.max(1)),
-            is_closed: call.is_closed,
+            max_jobs: match call.intake {
+                Intake::Full => Some(0),
+                // The job of a key can go to no other lane.
+                Intake::Open | Intake::Closed => share.map(|jobs| jobs.max(1)),
+            },
+            is_closed: call.intake == Intake::Closed,
             place: call.place,
             asks: call.asks,
             idempotency_window_ms: IDEMPOTENCY_WINDOW_MS,

@@ -13,7 +13,7 @@ use tidegate_store::{
 use super::{JobsToPublish, Published};
 use crate::error::EngineError;
 use crate::pool::Pool;
-use crate::publish::batch::items::{KeyedBatchKey, LaneCall, PublishItem};
+use crate::publish::batch::items::{Intake, KeyedBatchKey, LaneCall, PublishItem};
 use crate::publish::durability::DurabilityTarget;
 use crate::publish::size::{BATCHED_BYTES_MAX, PublishSize};
 use crate::queue::lanes::PLACEMENTS_MAX;
@@ -22,7 +22,7 @@ use crate::queue::lanes::PLACEMENTS_MAX;
 struct KeyedPublish<'a> {
     queue: &'a QueueKey,
     atomic: bool,
-    is_closed: bool,
+    intake: Intake,
     target: DurabilityTarget,
     /// The jobs without a result, with their places in the request.
     pending: Vec<(usize, PublishJob)>,
@@ -36,7 +36,7 @@ impl KeyedPublish<'_> {
             place: KeyPlace { lane, placement },
             asks,
             atomic: self.atomic,
-            is_closed: self.is_closed,
+            intake: self.intake,
         }
     }
 
@@ -62,7 +62,7 @@ impl Pool {
         self: &Arc<Self>,
         queue: &QueueKey,
         publish: JobsToPublish,
-        is_closed: bool,
+        intake: Intake,
     ) -> Result<Published, EngineError> {
         let placement = self.lanes.placement(queue);
         if self.target().is_none() && placement.is_first_lane() {
@@ -70,7 +70,7 @@ impl Pool {
                 place: KeyPlace { lane: 0, placement },
                 asks: false,
                 atomic: publish.atomic,
-                is_closed,
+                intake,
             };
             let jobs = publish.jobs.clone();
             let publishing = self.publish_in_lane(queue, jobs, call, publish.durability);
@@ -78,20 +78,20 @@ impl Pool {
                 return Ok(published);
             }
         }
-        Box::pin(self.publish_placed(queue, publish, is_closed)).await
+        Box::pin(self.publish_placed(queue, publish, intake)).await
     }
 
     async fn publish_placed(
         self: &Arc<Self>,
         queue: &QueueKey,
         publish: JobsToPublish,
-        is_closed: bool,
+        intake: Intake,
     ) -> Result<Published, EngineError> {
         let target = publish.durability;
         let mut publishing = KeyedPublish {
             queue,
             atomic: publish.atomic,
-            is_closed,
+            intake,
             target,
             results: vec![Err(EngineError::StorageFailed); publish.jobs.len()],
             pending: publish.jobs.into_iter().enumerate().collect(),
@@ -286,19 +286,20 @@ impl Pool {
         let size = PublishSize::of(jobs.iter().map(|job| &job.job));
         let room = self.backlog.take(size)?;
         self.prepare_durability(target).await?;
-        let published = if call.atomic || call.is_closed || size.bytes > BATCHED_BYTES_MAX {
-            let keyed_call = self.keyed_call(queue, call);
-            let published = Box::pin(self.store.publish_keyed(queue, jobs, keyed_call)).await;
-            drop(room);
-            published
-        } else {
-            let key = KeyedBatchKey {
-                queue: queue.clone(),
-                call,
+        let published =
+            if call.atomic || call.intake != Intake::Open || size.bytes > BATCHED_BYTES_MAX {
+                let keyed_call = self.keyed_call(queue, call);
+                let published = Box::pin(self.store.publish_keyed(queue, jobs, keyed_call)).await;
+                drop(room);
+                published
+            } else {
+                let key = KeyedBatchKey {
+                    queue: queue.clone(),
+                    call,
+                };
+                let item = PublishItem { jobs, room };
+                self.publishing_keyed.submit(self, &key, item).await
             };
-            let item = PublishItem { jobs, room };
-            self.publishing_keyed.submit(self, &key, item).await
-        };
         let KeyPlace { lane, placement } = call.place;
         let renewed = match published {
             Err(StoreError::PlacementStale(floor)) => {

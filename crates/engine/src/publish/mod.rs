@@ -12,6 +12,7 @@ mod call;
 pub(crate) mod durability;
 pub(crate) mod keyed;
 pub(crate) mod lane;
+mod limited;
 mod moving;
 pub(crate) mod size;
 
@@ -22,6 +23,7 @@ use tidegate_store::{DurabilityError, PUBLISH_JOBS_MAX, PublishJob, StoredJob};
 
 use crate::error::EngineError;
 use crate::pool::Pool;
+use crate::publish::batch::items::Intake;
 use crate::publish::durability::DurabilityTarget;
 
 /// Jobs to be published to a queue.
@@ -99,7 +101,8 @@ impl Pool {
     /// Dropping the future cancels the publish, unless a call to Redis has begun.
     ///
     /// # Errors
-    /// The queue is closed, or the backlog is full: nothing was sent. The queue is full, a job of an atomic publish was
+    /// The queue is closed, the namespace has as many jobs or publishes as it may, or the backlog is full: nothing was
+    /// sent. The queue is full, a job of an atomic publish was
     /// refused, or has a key of the own deployment of a pool that moves: nothing was stored. Or the store failed: jobs
     /// may have been stored.
     pub async fn publish(
@@ -112,8 +115,23 @@ impl Pool {
             .with_target()
             .any(|pool| pool.policies.is_closed(queue));
         // The rare cases are boxed: the future of each publish has room for the largest of them.
+        if is_closed {
+            return Box::pin(self.publish_to_closed(queue, publish)).await;
+        }
+        let limits = self.store.namespace_limits(&queue.namespace);
+        if limits.jobs.is_some() || limits.publishes_per_second.is_some() {
+            return Box::pin(self.publish_limited(queue, publish, limits)).await;
+        }
+        self.publish_anywhere(queue, publish).await
+    }
+
+    /// Publishes in this deployment, or where the pool moves to.
+    async fn publish_anywhere(
+        self: &Arc<Self>,
+        queue: &QueueKey,
+        publish: JobsToPublish,
+    ) -> Result<Published, EngineError> {
         match self.target() {
-            _ if is_closed => Box::pin(self.publish_to_closed(queue, publish)).await,
             Some(target) => Box::pin(self.publish_moving(target, queue, publish)).await,
             None => self.publish_here(queue, publish).await,
         }
@@ -129,6 +147,6 @@ impl Pool {
         if self.target().is_some() || !may_be_repeated {
             return Err(EngineError::QueueClosed);
         }
-        self.publish_keyed(queue, publish, true).await
+        self.publish_keyed(queue, publish, Intake::Closed).await
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidegate_core::QueueKey;
 use tidegate_store::PublishJob;
 
+use super::batch::items::Intake;
 use super::{JobsToPublish, Published};
 use crate::error::EngineError;
 use crate::pool::Pool;
@@ -21,7 +22,7 @@ impl Pool {
         if !publish.jobs.iter().any(PublishJob::is_keyed) {
             return self.publish_unkeyed_moving(target, queue, publish).await;
         }
-        self.publish_keyed(queue, publish, false).await
+        self.publish_keyed(queue, publish, Intake::Open).await
     }
 
     async fn publish_unkeyed_moving(

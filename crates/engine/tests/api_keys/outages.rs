@@ -56,7 +56,7 @@ async fn a_key_expires_while_redis_is_down() {
     let client = authenticate(&engine, &key.text).await.unwrap();
     let permit = engine
         .room
-        .take(client.credential, client.ends_at, 1)
+        .take(None, client.credential, client.ends_at, 1)
         .unwrap();
     tokio::task::block_in_place(|| engines.redis.kill());
     assert!(is_accepted(&engine, &key.text).await);

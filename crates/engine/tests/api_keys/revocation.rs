@@ -18,7 +18,9 @@ async fn park(engine: &Arc<Engine>, key: &CreatedApiKey, count: usize) -> Vec<Jo
     for _ in 0..count {
         let client = authenticate(engine, &key.text).await.unwrap();
         let room = &engine.room;
-        let permit = room.take(client.credential, client.ends_at, 1).unwrap();
+        let permit = room
+            .take(None, client.credential, client.ends_at, 1)
+            .unwrap();
         parked.push(tokio::spawn(async move {
             permit.revoked().await;
             Instant::now()
@@ -101,7 +103,7 @@ async fn waits_with_a_token_end_beside_waits_with_keys() {
     let client = authenticate(engine, token).await.unwrap();
     let permit = engine
         .room
-        .take(client.credential, client.ends_at, 1)
+        .take(None, client.credential, client.ends_at, 1)
         .unwrap();
     let deleting = engines.there.tokens.delete("default", &namespace, token);
     deleting.await.unwrap();

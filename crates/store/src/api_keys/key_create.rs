@@ -3,7 +3,8 @@
 use tidegate_core::{ApiKeyId, NamespaceGrant, keys};
 
 use super::{ApiKey, ApiKeys};
-use crate::error::{NamespaceFull, StoreError};
+use crate::error::StoreError;
+use crate::namespace_limits::{full, max_argument};
 use crate::script::{LazyScript, script};
 
 static KEY_CREATE: LazyScript = script!("key_create");
@@ -25,9 +26,9 @@ impl ApiKeys {
     /// The namespace has as many keys as it may, and nothing changed; or Redis is unavailable, and the key may have
     /// been added.
     pub async fn create(&self, id: ApiKeyId, key: &ApiKey) -> Result<ApiKeyCreated, StoreError> {
-        let max = match key.namespaces {
-            NamespaceGrant::All => u32::MAX,
-            NamespaceGrant::One(_) => self.store.namespace_limits().api_keys,
+        let max = match &key.namespaces {
+            NamespaceGrant::All => None,
+            NamespaceGrant::One(namespace) => self.store.namespace_limits(namespace).api_keys,
         };
         let listed = keys::api_keys_of(key.namespaces.as_str());
         let call = self
@@ -35,15 +36,12 @@ impl ApiKeys {
             .call_on_both(&KEY_CREATE, keys::API_KEYS.to_owned(), &listed)
             .arg(id.as_str())
             .arg(key.to_text())
-            .arg(max);
+            .arg(max_argument(max));
         let reply = call.send().await?;
         match reply.token() {
             "ok" => Ok(ApiKeyCreated::Done),
             "exists" => Ok(ApiKeyCreated::AlreadyExists),
-            "full" => Err(StoreError::NamespaceFull(NamespaceFull {
-                kind: "api_keys",
-                max,
-            })),
+            "full" => Err(full("api_keys", max)),
             _ => reply.unknown(),
         }
     }

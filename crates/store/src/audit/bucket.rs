@@ -233,7 +233,7 @@ impl<'a> BucketAudit<'a> {
             BucketKey::Roster => LEASE_MS_MAX,
             BucketKey::Idempotency(_) => IDEMPOTENCY_MS_MAX,
             BucketKey::Waiting(_) => REGISTERED_MS_MAX,
-            BucketKey::Rate(_) | BucketKey::Limit(_) => UNITS_MS_MAX,
+            BucketKey::Rate(_) | BucketKey::Limit(_) | BucketKey::Publishes(_) => UNITS_MS_MAX,
             _ => 0,
         };
         let is_right = match u64::try_from(left_ms) {

@@ -6,13 +6,12 @@ mod definition;
 
 use futures_util::future::try_join_all;
 use redis::Cmd;
-use tidegate_core::{Namespace, QueueKey, QueueName, keys};
+use tidegate_core::{Namespace, NamespaceLimits, QueueKey, QueueName, keys};
 
 pub use self::definition::{
     SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleTimes, ScheduledJob, schedule_job_key,
 };
 use crate::error::StoreError;
-use crate::namespace_limits::NamespaceLimits;
 use crate::store::Store;
 use crate::table::{
     NamespacedName, Row, Table, TableHash, TableRevision, TableSetOutcome, TableValue,
@@ -31,7 +30,7 @@ impl TableValue for ScheduleDefinition {
     const KIND: &'static str = "schedules";
     const ENTRIES_PER_CALL: u64 = DEFINITIONS_PER_CALL as u64;
 
-    fn max(limits: NamespaceLimits) -> u32 {
+    fn max(limits: NamespaceLimits) -> Option<u64> {
         limits.schedules
     }
 
@@ -83,6 +82,14 @@ pub struct Schedules {
 impl Schedules {
     const fn store(&self) -> &Store {
         &self.table.store
+    }
+
+    /// How many schedules a namespace has.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn count_of(&self, namespace: &Namespace) -> Result<u64, StoreError> {
+        self.table.count_of(namespace).await
     }
 
     /// The schedule with this name, if it exists.

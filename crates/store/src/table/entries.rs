@@ -53,6 +53,33 @@ impl<T: TableValue> Table<T> {
         T::Name::try_from(&name).ok()
     }
 
+    /// The namespace in a name.
+    pub(super) fn namespace(name: &T::Name) -> Option<Namespace> {
+        let name = name.to_string();
+        let (namespace, _) = name.split_once('/')?;
+        Namespace::try_from(namespace).ok()
+    }
+
+    /// How many entries a namespace has.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn count_of(&self, namespace: &Namespace) -> Result<u64, StoreError> {
+        match T::HASH {
+            TableHash::Shared(hash) => {
+                let count = Cmd::hget(hash, format!("{namespace}/"));
+                let count: Option<u64> = self.store.command(&count).await?;
+                Ok(count.unwrap_or_default())
+            }
+            TableHash::OfNamespace(hash_of) => {
+                let hash = hash_of(namespace.as_str());
+                let fields: u64 = self.store.command(&Cmd::hlen(hash)).await?;
+                // The others have the last revision.
+                Ok(fields.saturating_sub(1))
+            }
+        }
+    }
+
     /// An entry, if there is one with this name.
     ///
     /// # Errors

@@ -3,7 +3,8 @@
 use super::entries::Table;
 use super::revision::TableRevision;
 use super::value::TableValue;
-use crate::error::{NamespaceFull, StoreError};
+use crate::error::StoreError;
+use crate::namespace_limits::{full, max_argument};
 use crate::script::{LazyScript, script};
 
 static TABLE_SET: LazyScript = script!("table_set").refused_without_memory();
@@ -39,7 +40,9 @@ impl<T: TableValue> Table<T> {
         let text = text.unwrap_or_default();
         let expected = expected.map_or_else(String::new, |revision| revision.to_string());
         let tag = format!("{:08x}", rand::random::<u32>());
-        let max = T::max(self.store.namespace_limits());
+        let namespace = Self::namespace(name);
+        let limits = namespace.map(|it| self.store.namespace_limits(&it));
+        let max = limits.and_then(T::max);
         let (hash, field) = Self::place(name);
         let call = |script, is_full: bool| {
             let hash = hash.clone();
@@ -48,7 +51,7 @@ impl<T: TableValue> Table<T> {
                 None => self.store.call(script, hash),
             };
             let call = call.arg(&field).arg(&expected).arg(&tag).arg(&text);
-            let call = call.arg(T::CHANGES_LISTED).arg(max);
+            let call = call.arg(T::CHANGES_LISTED).arg(max_argument(max));
             call.arg(u8::from(is_full)).send()
         };
         let mut reply = match call(&TABLE_SET, false).await {
@@ -63,10 +66,7 @@ impl<T: TableValue> Table<T> {
                 Ok(TableSetOutcome::Done(revision))
             }
             "mismatch" => Ok(TableSetOutcome::VersionMismatch(revision.ok())),
-            "full" => Err(StoreError::NamespaceFull(NamespaceFull {
-                kind: T::KIND,
-                max,
-            })),
+            "full" => Err(full(T::KIND, max)),
             _ => reply.unknown(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::namespace_limits::NamespaceLimits;
+use tidegate_core::NamespaceLimits;
 
 /// The hash that has an entry.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub trait TableValue: Sized {
     /// Where the entries are.
     const HASH: TableHash;
 
-    /// The entries, as a key of `namespace_limits`.
+    /// The entries, as a field of [`NamespaceLimits`].
     const KIND: &'static str;
 
     /// About how many entries one call of a list reads.
@@ -33,8 +33,8 @@ pub trait TableValue: Sized {
     /// The key of a hash in the same slot that loses the field of an entry which is removed.
     const REPORTS: Option<&'static str> = None;
 
-    /// The most entries of a namespace.
-    fn max(limits: NamespaceLimits) -> u32;
+    /// The most entries of a namespace; `None` = not limited.
+    fn max(limits: NamespaceLimits) -> Option<u64>;
 
     /// Reads the text of a value.
     ///

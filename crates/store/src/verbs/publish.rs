@@ -1,12 +1,13 @@
 use redis::Cmd;
 use tidegate_core::codec::{NewRecord, encode_new_job};
-use tidegate_core::{InvalidJob, JobId, Lane, NewJob};
+use tidegate_core::{InvalidJob, JobId, Lane, NewJob, QueueKey};
 use tokio::sync::Semaphore;
 
 use super::publish_reply::{PublishReply, StoredJob};
 use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
 use crate::calls::SentCall;
-use crate::error::{NamespaceFull, QUEUES, StoreError};
+use crate::error::{QUEUES, StoreError};
+use crate::namespace_limits::full;
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
 use crate::script_call::Call;
@@ -92,12 +93,12 @@ impl Store {
             Some(jobs) => call.arg(jobs),
             None => call.arg(""),
         };
-        let call = call.arg(self.max_queues());
+        let call = call.arg(self.max_queues(&lane.queue.namespace));
         let call = records.into_iter().fold(call, |call, record| {
             call.arg(&record.header).arg(record.payload)
         });
         let (mut reply, receipt) = self
-            .send_publish(call, uploads.commands, bytes, bucket)
+            .send_publish(call, uploads.commands, bytes, (lane.queue, bucket))
             .await?;
         match reply.token() {
             "closed" => return Ok(PublishReply::LaneClosed),
@@ -151,7 +152,7 @@ impl Store {
         call: Call<'_>,
         uploads: Vec<Cmd>,
         bytes: usize,
-        bucket: u16,
+        (queue, bucket): (&QueueKey, u16),
     ) -> Result<(Reply, Receipt), StoreError> {
         self.until_history_is_known(self.keys(bucket).prefix())
             .await?;
@@ -167,10 +168,8 @@ impl Store {
                 ));
             }
             "namespace_full" => {
-                return Err(StoreError::NamespaceFull(NamespaceFull {
-                    kind: QUEUES,
-                    max: self.namespace_limits().queues,
-                }));
+                let limits = self.namespace_limits(&queue.namespace);
+                return Err(full(QUEUES, limits.queues));
             }
             _ => {}
         }

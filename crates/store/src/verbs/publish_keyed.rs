@@ -133,7 +133,7 @@ impl Store {
             .arg(keyed_call.idempotency_window_ms.max(1))
             .arg(u8::from(keyed_call.atomic))
             .arg(uploads.name)
-            .arg(self.max_queues())
+            .arg(self.max_queues(&queue.namespace))
             .arg(keyed_call.place.placement.to_string());
         let call = records.into_iter().zip(options).fold(
             call,
@@ -145,7 +145,7 @@ impl Store {
             },
         );
         let (mut reply, receipt) = self
-            .send_publish(call, uploads.commands, bytes, bucket)
+            .send_publish(call, uploads.commands, bytes, (queue, bucket))
             .await?;
         match reply.token() {
             "refused" => {

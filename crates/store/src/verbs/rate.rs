@@ -1,9 +1,10 @@
-//! Units of rates: each is for one delivery of a queue, or of the queues that share a limit.
+//! Units of rates: each is for one delivery of a queue, or of the queues that share a limit; or for one publish to a
+//! namespace.
 
 use std::time::Duration;
 
 use tidegate_core::limits::RATE_PER_MS_MAX;
-use tidegate_core::{QueueKey, Rate};
+use tidegate_core::{Namespace, QueueKey, Rate};
 
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
@@ -23,6 +24,8 @@ pub enum RateOwner {
     Queue(QueueKey),
     /// A limit that queues share.
     Limit(NamespacedName),
+    /// The limit of publishes of a namespace.
+    Publishes(Namespace),
 }
 
 /// The outcome of [`Store::take_units`].
@@ -114,6 +117,10 @@ impl Store {
             RateOwner::Limit(limit) => {
                 let name = limit.to_string();
                 self.keys(self.bucket_of_name(&name)).limit(&name)
+            }
+            RateOwner::Publishes(namespace) => {
+                let name = namespace.as_str();
+                self.keys(self.bucket_of_name(name)).publishes(name)
             }
         }
     }

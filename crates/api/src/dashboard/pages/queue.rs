@@ -232,7 +232,7 @@ fn policy(pool: &Pool, queue: &QueueKey, rates: &[(QueueRate, TakenUnits)]) -> M
             dt { "Running at most" } dd { @match policy.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Running at most of a group" } dd { @match policy.groups.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             @for (QueueRate { owner, rate }, look) in rates {
-                dt { @match owner { RateOwner::Queue(_) => "Rate", RateOwner::Limit(limit) => { "Limit " (limit.name) } } }
+                dt { @match owner { RateOwner::Limit(limit) => { "Limit " (limit.name) }, _ => "Rate" } }
                 dd {
                     (text::number(rate.jobs)) " in " (text::duration(rate.per_ms))
                     @if look.is_used_up() { ", next in " (text::duration(look.next_ms - look.now_ms)) }

@@ -22,7 +22,10 @@ impl Situation {
             jobs => format!("{jobs} jobs"),
         };
         match owner {
-            RateOwner::Queue(_) => format!("Its queue delivers {jobs} per {per}."),
+            // No rate of deliveries belongs to a namespace.
+            RateOwner::Queue(_) | RateOwner::Publishes(_) => {
+                format!("Its queue delivers {jobs} per {per}.")
+            }
             RateOwner::Limit(limit) => {
                 let name = &limit.name;
                 format!("Its queue shares the limit {name}: {jobs} per {per}.")
@@ -37,7 +40,7 @@ impl Situation {
     pub(super) fn facts_of_rates(&self) -> impl Iterator<Item = JobFact> {
         self.rates.iter().map(|(rate, look)| {
             let code = match rate.owner {
-                RateOwner::Queue(_) => FactCode::Rate,
+                RateOwner::Queue(_) | RateOwner::Publishes(_) => FactCode::Rate,
                 RateOwner::Limit(_) => FactCode::Limit,
             };
             let text = self.rate_text(rate);

@@ -6,6 +6,7 @@ pub(super) mod headers;
 mod jobs;
 mod keys;
 mod limits;
+mod namespaces;
 mod operation;
 pub(super) mod parameters;
 mod queues;
@@ -29,7 +30,7 @@ use handler::Incoming;
 pub(super) use operation::{AnswerShape, BodyShape, LinkShape, LinkTarget, OperationRow};
 
 /// The operations by the tag under which they are shown, with its description.
-pub(super) const TAGS: [(&str, &str, &[OperationRow]); 7] = [
+pub(super) const TAGS: [(&str, &str, &[OperationRow]); 8] = [
     (
         "jobs",
         "Publishing, showing, changing and cancelling jobs.",
@@ -44,6 +45,11 @@ pub(super) const TAGS: [(&str, &str, &[OperationRow]); 7] = [
         "queues",
         "Numbers of jobs, policies and lanes of queues.",
         &queues::OPERATIONS,
+    ),
+    (
+        "namespaces",
+        "Limits of namespaces, and how much of them is used.",
+        &namespaces::OPERATIONS,
     ),
     (
         "limits",

@@ -112,7 +112,7 @@ problem_codes! {
     QueueNotEmpty "queue_not_empty" 409 No "Queue not empty":
         "Only a queue without jobs can be deleted. Purge it first."
     NamespaceFull "namespace_full" 409 No "Namespace full":
-        "The namespace has as many queues, policies, limits, schedules, relays or API keys as `namespace_limits` of the server allows; `detail` has the limit. Delete an entry of this kind. A queue without jobs is forgotten within two minutes."
+        "The namespace has as many jobs, queues, policies, limits, schedules, relays or API keys as it may; `detail` has the name of the limit. End jobs, or delete an entry of this kind. A queue without jobs is forgotten within two minutes."
     LimitInUse "limit_in_use" 409 No "Limit in use":
         "The policy of a queue names the limit; `detail` has the queue. Change the policy first."
     LimitUnreadable "limit_unreadable" 409 No "Limit unreadable":
@@ -140,7 +140,7 @@ problem_codes! {
     IdempotencyKeyReused "idempotency_key_reused" 422 No "Idempotency key reused":
         "The `Idempotency-Key` was used for a publish with another payload or other options. Use a new one."
     RateLimited "rate_limited" 429 No "Rate limited":
-        "The rate limit of the lmstfy token is reached. Repeat the request after `Retry-After`."
+        "The rate limit of the lmstfy token is reached, or the limit `publishes_per_second` of the namespace; `detail` has its name. Repeat the request after `Retry-After`."
     QueueFull "queue_full" 429 No "Queue full":
         "The queue has `max_jobs` jobs that are not done yet. Repeat the request after `Retry-After`."
     TooManyWaiting "too_many_waiting" 429 No "Too many waiting":

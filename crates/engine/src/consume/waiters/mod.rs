@@ -85,7 +85,6 @@ mod seat;
 mod shared;
 mod slow;
 pub(crate) mod source;
-mod units;
 mod wait;
 mod wait_limits;
 mod wait_queue;

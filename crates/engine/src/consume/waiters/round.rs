@@ -12,13 +12,13 @@ use super::retry_signal::RetrySignal;
 use super::seat::Reservation;
 use super::shared::Shared;
 use super::source::Source;
-use super::units::RoundUnits;
 use super::wait_queue::{Deliveries, Round, WaitQueue};
 use crate::metrics::storage_failure::record_store_error;
 use crate::pool::Pool;
 use crate::queue::lanes::running_share_of;
 use crate::queue::policies::{DeliveryRules, QueueRate};
 use crate::queue::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
+use crate::units::RateUnits;
 
 static ROUNDS: LazyLock<IntCounter> = LazyLock::new(|| {
     counter(
@@ -181,8 +181,8 @@ impl Rounds {
     }
 
     /// Takes units for the claims of a round; `None` if the call failed.
-    async fn take_units(&self, rates: Vec<QueueRate>, round: &Round) -> Option<RoundUnits> {
-        let taken = RoundUnits::take(self.pool.store(), rates, round.wanted()).await;
+    async fn take_units(&self, rates: Vec<QueueRate>, round: &Round) -> Option<RateUnits> {
+        let taken = RateUnits::take(self.pool.store(), rates, round.wanted()).await;
         taken.inspect_err(record_store_error).ok()
     }
 

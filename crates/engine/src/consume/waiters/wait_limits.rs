@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tidegate_core::Namespace;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,7 @@ pub struct WaitLimits {
 #[derive(Debug, Default)]
 struct WaiterCounts {
     all: usize,
+    by_namespace: HashMap<Namespace, usize>,
     by_credential: HashMap<Credential, CredentialWaiters>,
 }
 
@@ -41,6 +43,7 @@ struct CredentialWaiters {
 #[derive(Debug)]
 pub struct WaitPermit {
     taken: Arc<Mutex<WaiterCounts>>,
+    namespace: Option<Namespace>,
     credential: Credential,
     seats: usize,
     revoked: CancellationToken,
@@ -58,12 +61,14 @@ impl WaitLimits {
         }
     }
 
-    /// Counts one more consumer that waits in `seats` queues with this credential, which expires at `ends_at`.
+    /// Counts one more consumer that waits in `seats` queues with this credential, which expires at `ends_at`. `within`
+    /// is its namespace and how many may wait there.
     ///
     /// # Errors
     /// A limit is reached.
     pub fn take(
         &self,
+        within: Option<(&Namespace, u64)>,
         credential: impl Into<Credential>,
         ends_at: Option<Instant>,
         seats: usize,
@@ -72,6 +77,12 @@ impl WaitLimits {
         let mut taken = self.taken.lock();
         if taken.all >= self.in_process_max {
             return Err(EngineError::TooManyWaiting);
+        }
+        if let Some((namespace, max)) = within {
+            let waiting = taken.by_namespace.get(namespace).copied();
+            if waiting.unwrap_or_default() as u64 >= max {
+                return Err(EngineError::TooManyWaitingInNamespace(max));
+            }
         }
         // All consumers of a token share one copy of its text.
         let known = taken.by_credential.get_key_value(&credential);
@@ -88,12 +99,23 @@ impl WaitLimits {
         waiters.ends_at = ends_at;
         let revoked = waiters.revoked.clone();
         taken.all += 1;
+        let namespace = within.map(|(namespace, _)| namespace.clone());
+        if let Some(namespace) = &namespace {
+            *taken.by_namespace.entry(namespace.clone()).or_default() += 1;
+        }
         Ok(WaitPermit {
             taken: Arc::clone(&self.taken),
+            namespace,
             credential,
             seats,
             revoked,
         })
+    }
+
+    /// The number of waiting consumers of a namespace.
+    pub(crate) fn of_namespace(&self, namespace: &Namespace) -> usize {
+        let taken = self.taken.lock();
+        taken.by_namespace.get(namespace).copied().unwrap_or(0)
     }
 
     /// The credentials of the waiting consumers, each once.
@@ -132,6 +154,14 @@ impl Drop for WaitPermit {
     fn drop(&mut self) {
         let mut taken = self.taken.lock();
         taken.all -= 1;
+        if let Some(namespace) = &self.namespace
+            && let Some(waiting) = taken.by_namespace.get_mut(namespace)
+        {
+            *waiting -= 1;
+            if *waiting == 0 {
+                taken.by_namespace.remove(namespace);
+            }
+        }
         if let Some(waiters) = taken.by_credential.get_mut(&self.credential) {
             waiters.consumers -= 1;
             waiters.seats -= self.seats;
@@ -159,60 +189,77 @@ mod tests {
     #[test]
     fn waiting_consumers_are_limited_in_all_and_for_each_token() {
         let room = WaitLimits::new(3, 2, 100);
-        let first = room.take(token("a"), None, 1).unwrap();
-        let _second = room.take(token("a"), None, 1).unwrap();
+        let first = room.take(None, token("a"), None, 1).unwrap();
+        let _second = room.take(None, token("a"), None, 1).unwrap();
         assert_eq!(
-            room.take(token("a"), None, 1).unwrap_err(),
+            room.take(None, token("a"), None, 1).unwrap_err(),
             EngineError::TooManyWaitingWithToken
         );
-        let third = room.take(token("b"), None, 1).unwrap();
+        let third = room.take(None, token("b"), None, 1).unwrap();
         assert_eq!(
-            room.take(token("c"), None, 1).unwrap_err(),
+            room.take(None, token("c"), None, 1).unwrap_err(),
             EngineError::TooManyWaiting
         );
         drop(third);
         assert_eq!(room.credentials().len(), 1);
         drop(first);
-        room.take(token("a"), None, 1).unwrap();
+        room.take(None, token("a"), None, 1).unwrap();
+    }
+
+    #[test]
+    fn waiting_consumers_are_limited_for_each_namespace() {
+        let room = WaitLimits::new(9, 9, 100);
+        let [one, other] = ["one", "other"].map(|name| Namespace::try_from(name).unwrap());
+        let first = room.take(Some((&one, 2)), token("a"), None, 1).unwrap();
+        let _second = room.take(Some((&one, 2)), token("b"), None, 1).unwrap();
+        assert_eq!(
+            room.take(Some((&one, 2)), token("c"), None, 1).unwrap_err(),
+            EngineError::TooManyWaitingInNamespace(2)
+        );
+        let _other = room.take(Some((&other, 2)), token("c"), None, 1).unwrap();
+        assert_eq!(room.of_namespace(&one), 2);
+        drop(first);
+        let _third = room.take(Some((&one, 2)), token("c"), None, 1).unwrap();
+        assert_eq!(room.of_namespace(&other), 1);
     }
 
     #[test]
     fn the_seats_of_each_token_are_limited_and_one_consumer_is_always_accepted() {
         let room = WaitLimits::new(9, 9, 5);
-        let first = room.take(token("a"), None, 6).unwrap();
+        let first = room.take(None, token("a"), None, 6).unwrap();
         assert_eq!(
-            room.take(token("a"), None, 1).unwrap_err(),
+            room.take(None, token("a"), None, 1).unwrap_err(),
             EngineError::TooManyWaitingWithToken
         );
-        let _other = room.take(token("b"), None, 3).unwrap();
+        let _other = room.take(None, token("b"), None, 3).unwrap();
         drop(first);
-        let _second = room.take(token("a"), None, 3).unwrap();
-        assert!(room.take(token("a"), None, 3).is_err());
-        room.take(token("a"), None, 2).unwrap();
+        let _second = room.take(None, token("a"), None, 3).unwrap();
+        assert!(room.take(None, token("a"), None, 3).is_err());
+        room.take(None, token("a"), None, 2).unwrap();
     }
 
     #[test]
     fn tokens_of_other_pools_and_namespaces_are_other_tokens() {
         let room = WaitLimits::new(3, 1, 100);
-        let _default = room.take(token("a"), None, 1).unwrap();
+        let _default = room.take(None, token("a"), None, 1).unwrap();
         let _in_pool = room
-            .take(LimitHolder::new("p", "ns", "a"), None, 1)
+            .take(None, LimitHolder::new("p", "ns", "a"), None, 1)
             .unwrap();
-        let _in_namespace = room.take(LimitHolder::new("default", "other", "a"), None, 1);
+        let _in_namespace = room.take(None, LimitHolder::new("default", "other", "a"), None, 1);
         assert_eq!(room.credentials().len(), 3);
     }
 
     #[test]
     fn a_revocation_ends_the_current_waits_of_its_token_only() {
         let room = WaitLimits::new(10, 10, 100);
-        let waits = ["a", "a", "b"].map(|name| room.take(token(name), None, 1).unwrap());
+        let waits = ["a", "a", "b"].map(|name| room.take(None, token(name), None, 1).unwrap());
         assert_eq!(room.revoke(&token("a")), 2);
         assert_eq!(room.revoke(&token("c")), 0);
         let ended = waits
             .each_ref()
             .map(|wait| wait.revoked().now_or_never().is_some());
         assert_eq!(ended, [true, true, false]);
-        let later = room.take(token("a"), None, 1).unwrap();
+        let later = room.take(None, token("a"), None, 1).unwrap();
         assert_eq!(later.revoked().now_or_never(), None);
         drop(waits);
         assert_eq!(room.credentials(), [token("a")]);
@@ -226,9 +273,9 @@ mod tests {
             .into();
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        let ending = room.take(short, Some(after(1)), 1).unwrap();
-        let lasting = room.take(long, Some(after(9)), 1).unwrap();
-        let _token = room.take(token("a"), None, 1).unwrap();
+        let ending = room.take(None, short, Some(after(1)), 1).unwrap();
+        let lasting = room.take(None, long, Some(after(9)), 1).unwrap();
+        let _token = room.take(None, token("a"), None, 1).unwrap();
         assert_eq!(room.expired(now), []);
         assert_eq!(room.expired(after(1)), [short.into()]);
         assert_eq!(room.revoke(&short.into()), 1);

@@ -45,6 +45,17 @@ pub(crate) struct KeyedBatchKey {
     pub(crate) call: LaneCall,
 }
 
+/// Which jobs a publish of jobs with keys may store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Intake {
+    /// New ones, and others.
+    Open,
+    /// Only new versions of jobs that are there: the namespace has no room for more.
+    Full,
+    /// None: the queue is closed. Repeated requests are answered.
+    Closed,
+}
+
 /// How a call publishes jobs with keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LaneCall {
@@ -52,8 +63,7 @@ pub(crate) struct LaneCall {
     /// Whether the lane is only asked for jobs that it has.
     pub(crate) asks: bool,
     pub(crate) atomic: bool,
-    /// Whether the queue takes no jobs.
-    pub(crate) is_closed: bool,
+    pub(crate) intake: Intake,
 }
 
 /// Acknowledging: each item is a job of a queue in one bucket, where a queue has at most one lane.

@@ -1,6 +1,6 @@
 //! The limits that queues of a deployment share. They are read together with the policies that name them.
 
-use tidegate_core::{QueueKey, Rate};
+use tidegate_core::{Namespace, QueueKey, Rate};
 use tidegate_store::{NamespacedName, Row, StoreError, TableRevision, TableSetOutcome};
 
 use super::PolicyTable;
@@ -24,11 +24,13 @@ impl PolicyTable {
         self.limits.get(name).await
     }
 
+    /// How many limits a namespace has, in Redis.
+    pub(crate) async fn count_limits_of(&self, namespace: &Namespace) -> Result<u64, StoreError> {
+        self.limits.count_of(namespace).await
+    }
+
     /// The limits of these names that can be read, as this process knows them.
-    pub fn limits_of(
-        &self,
-        namespace: &tidegate_core::Namespace,
-    ) -> Vec<(NamespacedName, Row<Rate>)> {
+    pub fn limits_of(&self, namespace: &Namespace) -> Vec<(NamespacedName, Row<Rate>)> {
         self.known.read().limits_of(namespace)
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use tidegate_core::v1::Precondition;
-use tidegate_core::{NamespaceGrant, Policy, QueueKey, Rate};
+use tidegate_core::{Namespace, NamespaceGrant, Policy, QueueKey, Rate};
 use tidegate_store::{Damaged, Row, Store, StoreError, Table, TableRevision, TableSetOutcome};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep};
@@ -126,6 +126,11 @@ impl PolicyTable {
         limit: usize,
     ) -> Vec<(QueueKey, Row<Policy>)> {
         self.known.read().list(namespaces, after, limit)
+    }
+
+    /// How many policies a namespace has, in Redis.
+    pub(crate) async fn count_of(&self, namespace: &Namespace) -> Result<u64, StoreError> {
+        self.policies.count_of(namespace).await
     }
 
     /// The policy of a queue, from Redis. It has revision 0 if none is stored.

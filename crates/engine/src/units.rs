@@ -1,4 +1,4 @@
-//! The units of rates that a round takes before it reserves jobs.
+//! The units of rates that a round takes before it reserves jobs, and a publish before it stores them.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use tidegate_store::{Store, StoreError, TakenUnits};
 use crate::metrics::storage_failure::record_store_error;
 use crate::queue::policies::QueueRate;
 
-/// The units of one round. Those that it does not use are to be given back.
+/// The units of one round or publish. Those that it does not use are to be given back.
 #[derive(Debug)]
-pub(super) struct RoundUnits {
+pub(crate) struct RateUnits {
     taken: Vec<(QueueRate, TakenUnits)>,
-    /// How many jobs the round may reserve.
-    pub(super) count: u64,
-    /// When there is a further unit, if there were fewer than the round wanted.
-    pub(super) next: Option<Duration>,
+    /// For how many jobs there are units.
+    pub(crate) count: u64,
+    /// When there is a further unit, if there were fewer than wanted.
+    pub(crate) next: Option<Duration>,
 }
 
-impl RoundUnits {
+impl RateUnits {
     /// Takes units for up to `wanted` jobs from each of these rates.
     ///
     /// # Errors
     /// The store failed. No unit is kept.
-    pub(super) async fn take(
+    pub(crate) async fn take(
         store: &Store,
         rates: Vec<QueueRate>,
         wanted: u64,
@@ -54,7 +54,7 @@ impl RoundUnits {
     }
 
     /// Gives back what was not used for jobs. A unit that cannot be given back comes back by itself.
-    pub(super) async fn give_back(&self, store: &Store, used: u64) {
+    pub(crate) async fn give_back(&self, store: &Store, used: u64) {
         for (QueueRate { owner, rate }, taken) in &self.taken {
             let unused = taken.units.saturating_sub(used);
             if unused > 0

@@ -1,0 +1,259 @@
+//! The limit `jobs` of a namespace: room for the jobs of a publish, taken before they are stored.
+//!
+//! ```text
+//!  jobs of a namespace  ≤  counted in Redis  +  taken by publishes of this process that were not complete
+//!                          when the count began
+//! ```
+//!
+//! No script counts for it. A count reads the sizes of all queues, in the short calls with which pumps read them, for
+//! all namespaces together. While namespaces with the limit publish it is renewed once a second, and as soon as half of
+//! the room of one is used; and before a publish is refused, so that room which became free is found. What other
+//! processes publish between two counts is not known here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidegate_core::{JobsByState, Namespace};
+use tokio::time::Instant;
+
+/// A count that is older is renewed by the next publish.
+const RENEWED_AFTER: Duration = Duration::from_secs(1);
+/// The same for each 1,000 queues, whose count takes about 10 ms of Redis's CPU: so the counts of a process take a
+/// fiftieth of it.
+const RENEWED_PER_1000_QUEUES: Duration = Duration::from_millis(500);
+/// The jobs of namespaces in the deployment of a pool, and in its target if it moves.
+#[derive(Debug, Default)]
+pub(crate) struct JobRooms {
+    pub(super) known: Mutex<KnownJobs>,
+    /// Held during a count.
+    pub(super) counting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct KnownJobs {
+    pub(super) count: Option<JobCount>,
+    /// Whether a count is to be renewed in the background.
+    pub(super) is_renewing: bool,
+    /// Namespaces of which this process has published since the count, or is publishing.
+    published: HashMap<Namespace, PublishedJobs>,
+}
+
+/// All jobs that were found in Redis.
+#[derive(Debug)]
+pub(super) struct JobCount {
+    pub(super) began_at: Instant,
+    pub(super) queues: usize,
+    pub(super) jobs: HashMap<Namespace, u64>,
+}
+
+/// The jobs of a namespace that this process has published.
+#[derive(Debug, Default)]
+struct PublishedJobs {
+    /// Of all publishes that have begun, without those that were not stored.
+    taken: u64,
+    /// Of all publishes that are complete.
+    complete: u64,
+    /// `complete` when the count that is in progress began.
+    complete_before_next: u64,
+    /// `complete` when the last count began: these are in the count.
+    complete_before: u64,
+}
+
+impl PublishedJobs {
+    /// Jobs that may not be in the last count.
+    const fn since(&self) -> u64 {
+        self.taken - self.complete_before
+    }
+}
+
+impl JobCount {
+    fn is_older_than(&self, time: Duration, per_1000_queues: Duration) -> bool {
+        Instant::now() >= self.after(time, per_1000_queues)
+    }
+
+    pub(super) fn after(&self, time: Duration, per_1000_queues: Duration) -> Instant {
+        let thousands = u32::try_from(self.queues / 1000).unwrap_or(u32::MAX);
+        self.began_at + time.max(per_1000_queues.saturating_mul(thousands))
+    }
+}
+
+impl KnownJobs {
+    /// Whether to count again: the count is old, or this process has used half of the room that it found.
+    pub(super) fn is_to_be_renewed(&self, namespace: &Namespace, max: u64) -> bool {
+        let Some(count) = self.count.as_ref().filter(|_| !self.is_renewing) else {
+            return false;
+        };
+        let counted = count.jobs.get(namespace).copied().unwrap_or_default();
+        let since = self.published.get(namespace).map(PublishedJobs::since);
+        let is_half_used = since.unwrap_or_default() * 2 > max.saturating_sub(counted);
+        is_half_used || count.is_older_than(RENEWED_AFTER, RENEWED_PER_1000_QUEUES)
+    }
+
+    /// Takes room for up to `wanted` jobs of a namespace that may have `max`. Returns how many have room; `None` if these
+    /// are less than `least`. Before the first count no job is known.
+    pub(super) fn take(
+        &mut self,
+        namespace: &Namespace,
+        max: u64,
+        (least, wanted): (u64, u64),
+    ) -> Option<u64> {
+        let published = self.published.entry(namespace.clone()).or_default();
+        let counted = self
+            .count
+            .as_ref()
+            .and_then(|count| count.jobs.get(namespace));
+        let all = counted.copied().unwrap_or_default() + published.since();
+        let jobs = max.saturating_sub(all).min(wanted);
+        if jobs < least {
+            return None;
+        }
+        published.taken += jobs;
+        Some(jobs)
+    }
+
+    pub(super) fn begin_count(&mut self) {
+        for published in self.published.values_mut() {
+            published.complete_before_next = published.complete;
+        }
+    }
+
+    pub(super) fn end_count(&mut self, count: JobCount) {
+        self.count = Some(count);
+        self.published.retain(|_, published| {
+            published.complete_before = published.complete_before_next;
+            published.taken > published.complete_before
+        });
+    }
+}
+
+/// Room for the jobs of one publish. If it is dropped before the outcome is known, all of them count as stored until
+/// the next count.
+#[derive(Debug)]
+pub(crate) struct JobRoom {
+    rooms: Arc<JobRooms>,
+    namespace: Namespace,
+    jobs: u64,
+}
+
+impl JobRoom {
+    pub(super) const fn new(rooms: Arc<JobRooms>, namespace: Namespace, jobs: u64) -> Self {
+        Self {
+            rooms,
+            namespace,
+            jobs,
+        }
+    }
+
+    /// For how many jobs there is room.
+    pub(crate) const fn jobs(&self) -> u64 {
+        self.jobs
+    }
+
+    /// The publish is complete, and has added this many jobs.
+    pub(crate) fn complete(mut self, added: u64) {
+        let unused = self.jobs.saturating_sub(added);
+        self.jobs -= unused;
+        let mut known = self.rooms.known.lock();
+        if let Some(published) = known.published.get_mut(&self.namespace) {
+            published.taken -= unused;
+        }
+        drop(known);
+        // What is left is complete when it is dropped.
+    }
+}
+
+impl Drop for JobRoom {
+    fn drop(&mut self) {
+        let mut known = self.rooms.known.lock();
+        if let Some(published) = known.published.get_mut(&self.namespace) {
+            published.complete += self.jobs;
+        }
+    }
+}
+
+/// The jobs that count, as for `max_jobs` of a policy.
+pub(crate) const fn unfinished(stats: JobsByState) -> u64 {
+    stats.delayed + stats.ready + stats.leased + stats.dead
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespace() -> Namespace {
+        Namespace::try_from("n").unwrap()
+    }
+
+    fn counted(known: &mut KnownJobs, jobs: u64) {
+        let count = JobCount {
+            began_at: Instant::now(),
+            queues: 1,
+            jobs: [(namespace(), jobs)].into(),
+        };
+        known.end_count(count);
+    }
+
+    fn complete(known: &mut KnownJobs, taken: u64, added: u64) {
+        let published = known.published.get_mut(&namespace()).unwrap();
+        published.taken -= taken - added;
+        published.complete += added;
+    }
+
+    #[tokio::test]
+    async fn publishes_since_the_begin_of_a_count_are_added_to_it() {
+        let mut known = KnownJobs::default();
+        known.begin_count();
+        counted(&mut known, 4);
+        let take =
+            |known: &mut KnownJobs, least, wanted| known.take(&namespace(), 10, (least, wanted));
+        assert_eq!(take(&mut known, 7, 7), None);
+        assert_eq!(take(&mut known, 1, 7), Some(6));
+        assert_eq!(take(&mut known, 1, 1), None);
+        complete(&mut known, 6, 5);
+        assert_eq!(take(&mut known, 1, 1), Some(1), "one was not stored");
+        // The count finds the five jobs, and may miss the job whose publish is in flight.
+        known.begin_count();
+        counted(&mut known, 9);
+        assert_eq!(take(&mut known, 1, 1), None);
+        complete(&mut known, 1, 1);
+        known.begin_count();
+        counted(&mut known, 8);
+        assert_eq!(take(&mut known, 2, 2), Some(2));
+        assert_eq!(take(&mut known, 1, 1), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_count_is_renewed_when_it_is_old_or_half_of_its_room_is_used() {
+        let mut known = KnownJobs::default();
+        let take = |known: &mut KnownJobs| known.take(&namespace(), 10, (1, 1));
+        take(&mut known);
+        assert!(!known.is_to_be_renewed(&namespace(), 10), "there is none");
+        known.begin_count();
+        counted(&mut known, 6);
+        take(&mut known);
+        assert!(!known.is_to_be_renewed(&namespace(), 10));
+        take(&mut known);
+        assert!(known.is_to_be_renewed(&namespace(), 10), "3 of 4");
+        assert!(!known.is_to_be_renewed(&namespace(), 100));
+        tokio::time::advance(RENEWED_AFTER).await;
+        assert!(known.is_to_be_renewed(&namespace(), 100));
+        known.is_renewing = true;
+        assert!(!known.is_to_be_renewed(&namespace(), 100));
+    }
+
+    #[tokio::test]
+    async fn namespaces_that_publish_no_more_are_forgotten() {
+        let mut known = KnownJobs::default();
+        let taken = known.take(&namespace(), 10, (1, 1));
+        assert_eq!(taken, Some(1), "there is no count yet");
+        known.begin_count();
+        counted(&mut known, 1);
+        assert_eq!(known.published.len(), 1, "its publish is in flight");
+        complete(&mut known, 1, 1);
+        known.begin_count();
+        counted(&mut known, 1);
+        assert_eq!(known.published.len(), 0);
+    }
+}
