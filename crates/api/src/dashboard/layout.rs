@@ -92,6 +92,7 @@ fn menu(page: &Page) -> Markup {
             (entry("Schedules", &links::schedules(pool), section == Some(Section::Schedules)))
             (entry("Relays", links::RELAYS, section == Some(Section::Relays)))
             (entry("Workers", &links::workers(pool), section == Some(Section::Workers)))
+            (entry("Namespaces", &links::namespaces(pool), section == Some(Section::Namespaces)))
             (entry("API keys", links::KEYS, section == Some(Section::Keys)))
             (entry("System", &links::system(pool), section == Some(Section::System)))
             @if pool != DEFAULT_POOL { span.pool { "pool " (pool) } }

@@ -26,6 +26,10 @@ pub(super) fn relay(key: &NamespacedName) -> String {
     format!("{RELAYS}/{}/{name}", key.namespace)
 }
 
+pub(super) fn namespaces(pool: &str) -> String {
+    format!("/ui/{pool}/namespaces")
+}
+
 pub(super) fn workers(pool: &str) -> String {
     format!("/ui/{pool}/workers")
 }

@@ -24,6 +24,7 @@ pub(super) enum Section {
     Schedules,
     Relays,
     Workers,
+    Namespaces,
     Keys,
     System,
 }

@@ -12,8 +12,8 @@ use tidegate_daemon::run_to_end;
 
 use super::assets;
 use super::pages::{
-    act, dead, job, jobs, keys, overview, queue, queues, relay, relays, schedule, schedules,
-    system, workers,
+    act, dead, job, jobs, keys, namespace, overview, queue, queues, relay, relays, schedule,
+    schedules, system, workers,
 };
 use super::visit::Dashboard;
 use crate::app::App;
@@ -49,6 +49,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
             "/ui/relays/{namespace}/{relay}",
             get(relay::show).post(relay::act),
         )
+        .route("/ui/{pool}/namespaces", get(namespace::show))
         .route("/ui/{pool}/workers", get(workers::show))
         .route("/ui/{pool}/system", get(system::show))
         .layer(from_fn(finish_action))

@@ -7,6 +7,7 @@ pub(super) mod jobs;
 mod key_parts;
 pub(super) mod keys;
 mod list_changes;
+pub(super) mod namespace;
 mod namespaces;
 mod new_key;
 pub(super) mod overview;
