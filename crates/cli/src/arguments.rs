@@ -6,6 +6,7 @@ pub(crate) mod filter;
 pub(crate) mod interval;
 pub(crate) mod job;
 pub(crate) mod key;
+pub(crate) mod namespace;
 pub(crate) mod publish;
 pub(crate) mod queue;
 pub(crate) mod rate;
@@ -27,6 +28,7 @@ use crate::work::WorkArguments;
 use connection::ConnectionArguments;
 use job::{DeadCommand, JobCommand};
 use key::KeyCommand;
+use namespace::NamespaceArguments;
 use publish::PublishArguments;
 use queue::QueueCommand;
 use rate::LimitCommand;
@@ -66,6 +68,8 @@ pub(crate) enum CliCommand {
     Tail(TailArguments),
     /// Runs a deployment on this machine for development: a private Redis, the API, a pump.
     Dev(DevArguments),
+    /// Shows and sets the limits of namespaces, on the admin port.
+    Namespace(NamespaceArguments),
     /// Checks a deployment, and names a remedy for each problem. Exit code 1: there are problems.
     Doctor(DoctorArguments),
     /// Publishes and consumes for a while on a separate queue, and prints rates and latencies.

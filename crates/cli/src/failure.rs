@@ -15,6 +15,8 @@ pub(crate) enum CommandFailure {
     #[error("{0}")]
     NotDone(String),
     #[error("{0}")]
+    Unreachable(String),
+    #[error("{0}")]
     Usage(String),
     /// The reader of the standard output has seen enough.
     #[error("the standard output is closed")]
@@ -30,6 +32,7 @@ impl CommandFailure {
                 _ => 1,
             },
             Self::Usage(_) => 2,
+            Self::Unreachable(_) => 3,
             Self::NotDone(_) | Self::OutputClosed => 1,
         }
     }

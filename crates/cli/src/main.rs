@@ -10,7 +10,9 @@ mod error_output;
 mod failure;
 mod manual;
 mod many_jobs;
+mod namespaces;
 mod output;
+mod probe;
 mod signals;
 mod tail;
 mod top;
@@ -111,6 +113,7 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
             }
             report.output(arguments.json)?
         }
+        CliCommand::Namespace(arguments) => namespaces::execute(arguments).await?,
         CliCommand::Api(command) => {
             commands::execute(&connect(arguments.connection)?, command).await?
         }

@@ -1,18 +1,14 @@
 //! The admin port of an API: version, accounts, pools, Redis.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use serde::Deserialize;
 
-use super::http::ProbeRequest;
 use super::metrics::{MetricSample, of_pool, samples};
 use super::reach::{ReachedServer, reach};
 use super::report::DoctorReport;
 use crate::failure::CommandFailure;
+use crate::probe::{PASSWORD, ProbeRequest, login};
 
-/// The environment variable with the password of the account.
-const PASSWORD: &str = "TG_ADMIN_PASSWORD";
 /// As in the alerts of docs/operating.md.
 const MEMORY_SHARE: f64 = 0.8;
 
@@ -54,19 +50,6 @@ pub(super) async fn check_admin(
     check_accounts(report, &server, login).await;
     check_pools(report, &server).await;
     Ok(())
-}
-
-fn login(user: &str) -> Result<HeaderValue, CommandFailure> {
-    let password = std::env::var(PASSWORD).map_err(|_| {
-        CommandFailure::Usage(format!(
-            "no password for the account {user}; set {PASSWORD}"
-        ))
-    })?;
-    let text = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
-    let mut value = HeaderValue::from_str(&text)
-        .map_err(|_| CommandFailure::Usage("the account has invalid characters".to_owned()))?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 fn check_version(report: &mut DoctorReport, server: &str) {

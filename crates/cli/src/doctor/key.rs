@@ -1,15 +1,16 @@
 //! Whether the API key is valid, and its rights. No request changes anything: each is invalid in a way that the server
 //! reports only after it has checked the scope.
 
+use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use tidegate::Scope;
 use tidegate::{Problem, ProblemCode};
 
-use super::http::ProbeRequest;
 use super::reach::{ReachedKind, ReachedServer};
 use super::report::DoctorReport;
 use crate::arguments::connection::ConnectionArguments;
+use crate::probe::ProbeRequest;
 
 const CHECK: &str = "key";
 
@@ -130,7 +131,7 @@ async fn has_scope(
     let request = ProbeRequest {
         method: probe.method.clone(),
         headers: vec![(AUTHORIZATION, authorization.clone())],
-        body: probe.body,
+        body: Bytes::from_static(probe.body.as_bytes()),
     };
     let answer = server.probe.send(&url, request).await;
     let answer = answer.map_err(KeyFailure::NoAnswer)?;

@@ -2,7 +2,6 @@
 
 mod admin;
 mod clock;
-mod http;
 mod key;
 mod metrics;
 mod pumps;

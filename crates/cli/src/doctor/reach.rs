@@ -7,8 +7,8 @@ use hyper::Uri;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::http::{HttpProbe, ProbeAnswer};
 use super::report::DoctorReport;
+use crate::probe::{HttpProbe, ProbeAnswer};
 
 /// How long a name is looked up, and how long each of its addresses is tried.
 const LIMIT: Duration = Duration::from_secs(5);
