@@ -76,9 +76,7 @@ impl Pool {
             let published = match published {
                 Ok(published) => published,
                 Err(error) => {
-                    places
-                        .iter()
-                        .for_each(|place| results[*place] = Err(error.clone()));
+                    places.iter().for_each(|place| results[*place] = Err(error));
                     continue;
                 }
             };
