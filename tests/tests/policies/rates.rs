@@ -120,13 +120,13 @@ async fn lmstfy_consumer(queue: QueueClient, all: Arc<Received>, started: Instan
     }
 }
 
-/// Lets ten consumers of two processes take all jobs of these queues.
+/// Lets ten consumers, spread over all APIs, take all jobs of these queues.
 async fn consume_all(stack: &Stack, queues: &[&QueueClient], jobs: usize, expected: Expected) {
     let (all, started) = (Arc::new(Received::default()), Instant::now());
     let names: Vec<&str> = queues.iter().map(|queue| queue.name()).collect();
     let mut consumers: Vec<JoinHandle<()>> = Vec::new();
     for number in 0..10 {
-        let (api, all) = (stack.api(number % 2), Arc::clone(&all));
+        let (api, all) = (stack.api(number % stack.apis()), Arc::clone(&all));
         consumers.push(if number < 6 {
             let native = NativeClient::new(api, queues[0].namespace()).await;
             tokio::spawn(native_consumer(native, json!(names), all, started))
@@ -157,6 +157,21 @@ async fn ten_consumers_of_two_apis_never_exceed_a_rate_and_get_all_jobs() {
         per_second: 20,
     };
     consume_all(&stack, &[&queue], 80, expected).await;
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_processes_never_exceed_a_rate_together() {
+    let stack = stack(10, 0).await;
+    let queue = stack.queue("q").await;
+    let rate = json!({"rate": {"jobs": 100, "per": "1s"}});
+    set(&stack, 10, &queue, rate).await;
+    publish(&queue, 500).await;
+    let expected = Expected {
+        burst: 100,
+        per_second: 100,
+    };
+    consume_all(&stack, &[&queue], 500, expected).await;
     stack.finish().await;
 }
 

@@ -238,6 +238,11 @@ impl Stack {
         &self.apis[number]
     }
 
+    /// How many APIs there are.
+    pub const fn apis(&self) -> usize {
+        self.apis.len()
+    }
+
     /// Returns the pump with this number, from 0.
     ///
     /// # Panics
