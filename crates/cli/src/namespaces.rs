@@ -31,10 +31,15 @@ pub(crate) async fn execute(
             shown
         }
         NamespaceCommand::Set { name, limits } => {
-            let limits = limits.into_iter().map(|(name, value)| (name, value.into()));
-            let limits: Map<String, Value> = limits.collect();
+            let mut values = Map::new();
+            for (name, value) in limits {
+                if values.insert(name.clone(), value.into()).is_some() {
+                    let problem = format!("the limit {name} is given twice");
+                    return Err(CommandFailure::Usage(problem));
+                }
+            }
             let path = quota(&namespace(&name)?);
-            port.send(Method::PUT, &path, Some(json!(limits))).await?
+            port.send(Method::PUT, &path, Some(json!(values))).await?
         }
         NamespaceCommand::Delete { name } => {
             let path = quota(&namespace(&name)?);

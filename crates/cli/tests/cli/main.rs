@@ -11,6 +11,7 @@ mod dev;
 mod doctor;
 mod documented;
 mod foreign_text;
+mod namespaces;
 mod running;
 mod schedules;
 #[path = "../sessions/mod.rs"]
