@@ -10,21 +10,26 @@ use crate::fixture::{PATIENCE, bucket};
 const GROUPS: usize = 24;
 const JOBS_OF_EACH: usize = 4;
 
+/// Eight lanes, and one running job of each group.
+async fn set_lanes_and_limit(client: &NativeClient) {
+    for (method, path, body) in [
+        ("PUT", "/queues/orders/lanes", json!({"open": 8})),
+        (
+            "PATCH",
+            "/queues/orders/policy",
+            json!({"groups": {"max_running": 1}}),
+        ),
+    ] {
+        client.call(method, path, &body).await.expect(200);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_jobs_of_a_group_are_in_one_lane_and_never_two_of_them_run() {
     let stack = Stack::builder().start().await;
     stack.pump(0).wait_for_buckets(256).await;
     let client = NativeClient::new(stack.api(0), "shop").await;
-    let lanes = json!({"open": 8});
-    client
-        .call("PUT", "/queues/orders/lanes", &lanes)
-        .await
-        .expect(200);
-    let policy = json!({"groups": {"max_running": 1}});
-    client
-        .call("PATCH", "/queues/orders/policy", &policy)
-        .await
-        .expect(200);
+    set_lanes_and_limit(&client).await;
     // Some alone, most in batches, which are split.
     let group_of = |job: usize| format!("customer-{}", job % GROUPS);
     for job in 0..GROUPS {
