@@ -12,19 +12,17 @@ use tokio::task::JoinSet;
 const JOBS: u64 = 200;
 
 /// Publishes until `stop`, and returns how many jobs were stored.
-fn hammer(client: NativeClient, stop: Arc<AtomicBool>) -> impl Future<Output = u64> + Send {
-    async move {
-        let mut stored = 0;
-        while !stop.load(Ordering::Relaxed) {
-            let answer = client.publish("q", "", "1").await;
-            match answer.status {
-                201 => stored += 1,
-                409 | 429 => {}
-                _ => panic!("{}", answer.text()),
-            }
+async fn hammer(client: NativeClient, stop: Arc<AtomicBool>) -> u64 {
+    let mut stored = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let answer = client.publish("q", "", "1").await;
+        match answer.status {
+            201 => stored += 1,
+            409 | 429 => {}
+            _ => panic!("{}", answer.text()),
         }
-        stored
     }
+    stored
 }
 
 /// Each process stores at most the room that it has found: all of it, if they count at the same moment.

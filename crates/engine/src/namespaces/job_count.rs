@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use tidegate_core::Namespace;
 use tidegate_daemon::run_to_end;
-use tidegate_store::NamespaceFull;
-use tokio::time::{Instant, sleep_until};
+use tidegate_store::{BucketSizes, NamespaceFull};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use super::job_room::{JobCount, JobRoom, unfinished};
+use super::job_room::{JobCount, JobRoom, JobsByBucket, unfinished};
 use crate::pool::Pool;
 
 /// The least time between two counts, at which publishes that would be refused wait.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The same for each 1,000 queues.
-const PAUSE_PER_1000_QUEUES: Duration = Duration::from_millis(100);
+/// The same in lengths of the last count.
+const PAUSE_LENGTHS: u32 = 10;
 /// A publish does not wait longer than this for a count: it is refused by the last one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -23,7 +23,7 @@ impl Pool {
     /// Takes room for up to `wanted` jobs of a namespace that may have `max` of them, but for `least` or none.
     ///
     /// # Errors
-    /// There was less room when this process counted last, after the call.
+    /// There was less room when this process counted last: after the call, unless a count takes long.
     pub(crate) async fn take_job_room(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -35,8 +35,14 @@ impl Pool {
             return Err(full);
         }
         let called_at = Instant::now();
-        let is_counted = self.job_rooms.known.lock().count.is_some();
-        if !is_counted {
+        let is_known = {
+            let known = self.job_rooms.known.lock();
+            known
+                .count
+                .as_ref()
+                .is_some_and(|count| !count.is_useless())
+        };
+        if !is_known {
             self.count_jobs(called_at).await;
         }
         let take = |least| {
@@ -68,18 +74,16 @@ impl Pool {
     }
 
     /// Counts all jobs, unless a count has begun since `wanted_at`, or would have to wait for long. Of several callers
-    /// one counts, and the others wait for it. A count that has begun ends although its request ends.
+    /// one counts, and the others wait for it. A count that has begun ends although its request ends, or waits no longer.
     async fn count_jobs(self: &Arc<Self>, wanted_at: Instant) {
         let pool = Arc::clone(self);
-        run_to_end(async move {
-            let _counting = pool.job_rooms.counting.lock().await;
-            let last = pool
-                .job_rooms
-                .known
-                .lock()
-                .count
-                .as_ref()
-                .map(|count| (count.began_at, count.after(PAUSE, PAUSE_PER_1000_QUEUES)));
+        let counting = run_to_end(async move {
+            let mut buckets = pool.job_rooms.counting.lock().await;
+            let last = {
+                let known = pool.job_rooms.known.lock();
+                let last = known.count.as_ref();
+                last.map(|count| (count.began_at, count.after(PAUSE, PAUSE_LENGTHS)))
+            };
             if let Some((began_at, next_at)) = last {
                 if began_at >= wanted_at || next_at > Instant::now() + PATIENCE {
                     return;
@@ -88,32 +92,49 @@ impl Pool {
             }
             pool.job_rooms.known.lock().begin_count();
             let began_at = Instant::now();
-            let (queues, jobs) = pool.jobs_by_namespace().await;
+            let is_complete = pool.read_jobs_by_bucket(&mut buckets).await;
             let count = JobCount {
                 began_at,
-                queues,
-                jobs,
+                length: began_at.elapsed(),
+                is_complete,
+                jobs: sum(&buckets),
             };
             pool.job_rooms.known.lock().end_count(count);
-        })
-        .await;
+        });
+        let _ = timeout(PATIENCE, counting).await;
     }
 
-    /// The number of queues, and how many jobs each namespace has. Buckets that cannot be read have none.
-    async fn jobs_by_namespace(&self) -> (usize, HashMap<Namespace, u64>) {
-        let (mut queues, mut by_namespace) = (0, HashMap::new());
-        for pool in self.with_target() {
-            let sizes = pool.reads.sizes_now().await;
-            queues += sizes.queues.len();
-            for listed in &sizes.queues {
-                let namespace = &listed.queue.namespace;
-                let jobs = unfinished(listed.stats);
-                match by_namespace.get_mut(namespace) {
-                    Some(sum) => *sum += jobs,
-                    None => drop(by_namespace.insert(namespace.clone(), jobs)),
+    /// Reads how many jobs each namespace has in each bucket. Returns whether all buckets were read; of others what was
+    /// read last is kept.
+    async fn read_jobs_by_bucket(&self, buckets: &mut JobsByBucket) -> bool {
+        let mut is_complete = true;
+        for (deployment, pool) in self.with_target().enumerate() {
+            for (bucket, sizes) in pool.reads.buckets_now().await {
+                match sizes {
+                    Some(sizes) => drop(buckets.insert((deployment, bucket), jobs_of(&sizes))),
+                    None => is_complete = false,
                 }
             }
         }
-        (queues, by_namespace)
+        is_complete
     }
+}
+
+fn jobs_of(sizes: &BucketSizes) -> HashMap<Namespace, u64> {
+    let mut jobs = HashMap::new();
+    for listed in &sizes.queues {
+        *jobs.entry(listed.queue.namespace.clone()).or_default() += unfinished(listed.stats);
+    }
+    jobs
+}
+
+fn sum(buckets: &JobsByBucket) -> HashMap<Namespace, u64> {
+    let mut sums: HashMap<Namespace, u64> = HashMap::new();
+    for (namespace, jobs) in buckets.values().flatten() {
+        match sums.get_mut(namespace) {
+            Some(sum) => *sum += jobs,
+            None => drop(sums.insert(namespace.clone(), *jobs)),
+        }
+    }
+    sums
 }

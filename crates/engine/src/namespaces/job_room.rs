@@ -20,16 +20,21 @@ use tokio::time::Instant;
 
 /// A count that is older is renewed by the next publish.
 const RENEWED_AFTER: Duration = Duration::from_secs(1);
-/// The same for each 1,000 queues, whose count takes about 10 ms of Redis's CPU: so the counts of a process take a
-/// fiftieth of it.
-const RENEWED_PER_1000_QUEUES: Duration = Duration::from_millis(500);
+/// The same in lengths of the count, so that counts take a fiftieth of the time of Redis at most.
+const RENEWED_AFTER_LENGTHS: u32 = 50;
+/// A count that is older by this much than one that is to be renewed is not used.
+const UNUSED_AFTER: u32 = 3;
+
 /// The jobs of namespaces in the deployment of a pool, and in its target if it moves.
 #[derive(Debug, Default)]
 pub(crate) struct JobRooms {
     pub(super) known: Mutex<KnownJobs>,
-    /// Held during a count.
-    pub(super) counting: tokio::sync::Mutex<()>,
+    /// Held during a count: the jobs of each bucket when it was read last.
+    pub(super) counting: tokio::sync::Mutex<JobsByBucket>,
 }
+
+/// The jobs of namespaces by deployment (0 = the deployment of the pool, 1 = its target) and bucket.
+pub(super) type JobsByBucket = HashMap<(usize, u16), HashMap<Namespace, u64>>;
 
 #[derive(Debug, Default)]
 pub(super) struct KnownJobs {
@@ -40,11 +45,14 @@ pub(super) struct KnownJobs {
     published: HashMap<Namespace, PublishedJobs>,
 }
 
-/// All jobs that were found in Redis.
+/// All jobs that were found in Redis. Of a bucket that could not be read: those that were found last.
 #[derive(Debug)]
 pub(super) struct JobCount {
     pub(super) began_at: Instant,
-    pub(super) queues: usize,
+    /// How long it took.
+    pub(super) length: Duration,
+    /// Whether all buckets were read.
+    pub(super) is_complete: bool,
     pub(super) jobs: HashMap<Namespace, u64>,
 }
 
@@ -55,10 +63,14 @@ struct PublishedJobs {
     taken: u64,
     /// Of all publishes that are complete.
     complete: u64,
-    /// `complete` when the count that is in progress began.
+    /// `complete` when the last count began.
     complete_before_next: u64,
-    /// `complete` when the last count began: these are in the count.
+    /// `complete` when the last count of all buckets began: these are in the count.
     complete_before: u64,
+    /// Of all publishes without an answer: they may be stored, and may be found by the next count of all buckets.
+    uncertain: u64,
+    /// `uncertain` when the last count began.
+    uncertain_before_next: u64,
 }
 
 impl PublishedJobs {
@@ -69,13 +81,19 @@ impl PublishedJobs {
 }
 
 impl JobCount {
-    fn is_older_than(&self, time: Duration, per_1000_queues: Duration) -> bool {
-        Instant::now() >= self.after(time, per_1000_queues)
+    /// When a count that was to be renewed after `time`, or so many lengths of the last one, is old.
+    pub(super) fn after(&self, time: Duration, lengths: u32) -> Instant {
+        self.began_at + time.max(self.length.saturating_mul(lengths))
     }
 
-    pub(super) fn after(&self, time: Duration, per_1000_queues: Duration) -> Instant {
-        let thousands = u32::try_from(self.queues / 1000).unwrap_or(u32::MAX);
-        self.began_at + time.max(per_1000_queues.saturating_mul(thousands))
+    fn is_to_be_renewed(&self) -> bool {
+        Instant::now() >= self.after(RENEWED_AFTER, RENEWED_AFTER_LENGTHS)
+    }
+
+    /// Whether it says nothing any more: this process has published nothing for a while.
+    pub(super) fn is_useless(&self) -> bool {
+        let lengths = UNUSED_AFTER * RENEWED_AFTER_LENGTHS;
+        Instant::now() >= self.after(UNUSED_AFTER * RENEWED_AFTER, lengths)
     }
 }
 
@@ -88,7 +106,7 @@ impl KnownJobs {
         let counted = count.jobs.get(namespace).copied().unwrap_or_default();
         let since = self.published.get(namespace).map(PublishedJobs::since);
         let is_half_used = since.unwrap_or_default() * 2 > max.saturating_sub(counted);
-        is_half_used || count.is_older_than(RENEWED_AFTER, RENEWED_PER_1000_QUEUES)
+        is_half_used || count.is_to_be_renewed()
     }
 
     /// Takes room for up to `wanted` jobs of a namespace that may have `max`. Returns how many have room; `None` if these
@@ -116,24 +134,42 @@ impl KnownJobs {
     pub(super) fn begin_count(&mut self) {
         for published in self.published.values_mut() {
             published.complete_before_next = published.complete;
+            published.uncertain_before_next = published.uncertain;
         }
     }
 
     pub(super) fn end_count(&mut self, count: JobCount) {
+        let is_complete = count.is_complete;
         self.count = Some(count);
+        if !is_complete {
+            // The jobs may be in a bucket that was not read.
+            return;
+        }
         self.published.retain(|_, published| {
-            published.complete_before = published.complete_before_next;
+            let found = published.uncertain_before_next;
+            published.uncertain -= found;
+            published.complete += found;
+            published.complete_before = published.complete_before_next + found;
             published.taken > published.complete_before
         });
     }
 }
 
-/// Room for the jobs of one publish. If it is dropped before the outcome is known, all of them count as stored until
-/// the next count.
+/// How a publish has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoredJobs {
+    /// New jobs that are stored.
+    pub(crate) added: u64,
+    /// Jobs that may be stored: there was no answer.
+    pub(crate) uncertain: u64,
+}
+
+/// Room for the jobs of one publish. If it is dropped before the outcome is known, all of them may be stored.
 #[derive(Debug)]
 pub(crate) struct JobRoom {
     rooms: Arc<JobRooms>,
     namespace: Namespace,
+    /// Of these the outcome is not known.
     jobs: u64,
 }
 
@@ -151,16 +187,18 @@ impl JobRoom {
         self.jobs
     }
 
-    /// The publish is complete, and has added this many jobs.
-    pub(crate) fn complete(mut self, added: u64) {
-        let unused = self.jobs.saturating_sub(added);
-        self.jobs -= unused;
+    /// The publish is complete.
+    pub(crate) fn complete(mut self, stored: StoredJobs) {
+        let added = stored.added.min(self.jobs);
+        let uncertain = stored.uncertain.min(self.jobs - added);
+        let unused = self.jobs - added - uncertain;
+        self.jobs = uncertain;
         let mut known = self.rooms.known.lock();
         if let Some(published) = known.published.get_mut(&self.namespace) {
             published.taken -= unused;
+            published.complete += added;
         }
         drop(known);
-        // What is left is complete when it is dropped.
     }
 }
 
@@ -168,7 +206,7 @@ impl Drop for JobRoom {
     fn drop(&mut self) {
         let mut known = self.rooms.known.lock();
         if let Some(published) = known.published.get_mut(&self.namespace) {
-            published.complete += self.jobs;
+            published.uncertain += self.jobs;
         }
     }
 }
@@ -187,12 +225,16 @@ mod tests {
     }
 
     fn counted(known: &mut KnownJobs, jobs: u64) {
-        let count = JobCount {
+        known.end_count(count_of(jobs, true));
+    }
+
+    fn count_of(jobs: u64, is_complete: bool) -> JobCount {
+        JobCount {
             began_at: Instant::now(),
-            queues: 1,
+            length: Duration::from_millis(10),
+            is_complete,
             jobs: [(namespace(), jobs)].into(),
-        };
-        known.end_count(count);
+        }
     }
 
     fn complete(known: &mut KnownJobs, taken: u64, added: u64) {
@@ -241,6 +283,45 @@ mod tests {
         assert!(known.is_to_be_renewed(&namespace(), 100));
         known.is_renewing = true;
         assert!(!known.is_to_be_renewed(&namespace(), 100));
+    }
+
+    #[tokio::test]
+    async fn jobs_that_may_be_stored_count_until_all_buckets_were_read() {
+        let rooms = Arc::new(JobRooms::default());
+        counted(&mut rooms.known.lock(), 0);
+        let take = || rooms.known.lock().take(&namespace(), 10, (1, 10));
+        let room = |jobs| JobRoom::new(Arc::clone(&rooms), namespace(), jobs);
+        assert_eq!(take(), Some(10));
+        room(10).complete(StoredJobs {
+            added: 3,
+            uncertain: 4,
+        });
+        assert_eq!(take(), Some(3), "three were not stored");
+        drop(room(3));
+        let count = |jobs, is_complete| {
+            let mut known = rooms.known.lock();
+            known.begin_count();
+            known.end_count(count_of(jobs, is_complete));
+        };
+        count(3, false);
+        assert_eq!(take(), None);
+        count(5, true);
+        assert_eq!(take(), Some(5), "two of seven were stored");
+    }
+
+    #[tokio::test]
+    async fn counts_are_renewed_less_often_if_they_take_long() {
+        let count = |length| JobCount {
+            length: Duration::from_millis(length),
+            ..count_of(0, true)
+        };
+        let after = |length: u64| {
+            let count = count(length);
+            count.after(RENEWED_AFTER, RENEWED_AFTER_LENGTHS) - count.began_at
+        };
+        assert_eq!(after(0), RENEWED_AFTER);
+        assert_eq!(after(20), RENEWED_AFTER);
+        assert_eq!(after(300), Duration::from_secs(15));
     }
 
     #[tokio::test]

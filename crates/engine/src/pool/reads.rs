@@ -1,15 +1,18 @@
 //! Figures of a whole deployment, read from Redis on request: the sizes of all queues, and the figures of servers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_store::{QueueSizes, ReadSizes, ServerFigures, Store, StoreError};
+use tidegate_store::{BucketSizes, QueueSizes, ReadSizes, ServerFigures, Store, StoreError};
 
 use super::kept_read::KeptRead;
 use crate::metrics::storage_failure::record_store_error;
 
 /// The time limit of a read. It must be less than the scrape timeout of Prometheus, 10 s by default.
 const READ_MAX: Duration = Duration::from_secs(3);
+/// The same of a read that nobody waits for.
+const SLOW_READ_MAX: Duration = Duration::from_secs(60);
 /// How long sizes of 1,000 queues are used at least. Reading them takes about 10 ms of Redis's CPU
 /// (docs/benchmarks.md), so the reads of a process take at most a tenth of it.
 const PAUSE_PER_1000_QUEUES: Duration = Duration::from_millis(100);
@@ -47,10 +50,14 @@ impl PoolReads {
         sizes.await.filter(|sizes| sizes.missing_buckets < buckets)
     }
 
-    /// The sizes of all queues, read now, with few calls at a time. Buckets that cannot be read are missing, which is logged. Takes a few seconds at
-    /// most.
-    pub(crate) async fn sizes_now(&self) -> QueueSizes {
-        summed(self.store.read_sizes_slowly(READ_MAX).await)
+    /// The sizes of the queues of each bucket, read now, with few calls at a time; `None` for a bucket that cannot be read,
+    /// which is logged.
+    pub(crate) async fn buckets_now(&self) -> BTreeMap<u16, Option<BucketSizes>> {
+        let ReadSizes { buckets, error } = self.store.read_sizes_slowly(SLOW_READ_MAX).await;
+        if buckets.values().any(Option::is_none) {
+            record_store_error(&error.unwrap_or_else(|| StoreError::timed_out(SLOW_READ_MAX)));
+        }
+        buckets
     }
 
     /// The figures of the servers that answer; `None` if no server does. Takes a few seconds at most.
@@ -62,10 +69,7 @@ impl PoolReads {
 }
 
 async fn read_sizes(store: &Store) -> QueueSizes {
-    summed(store.read_sizes(store.all_buckets(), READ_MAX).await)
-}
-
-fn summed(ReadSizes { buckets, error }: ReadSizes) -> QueueSizes {
+    let ReadSizes { buckets, error } = store.read_sizes(store.all_buckets(), READ_MAX).await;
     let sizes = QueueSizes::of(buckets.values().map(Option::as_ref));
     if sizes.missing_buckets > 0 {
         record_store_error(&error.unwrap_or_else(|| StoreError::timed_out(READ_MAX)));

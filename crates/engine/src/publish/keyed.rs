@@ -287,7 +287,7 @@ impl Pool {
         let room = self.backlog.take(size)?;
         self.prepare_durability(target).await?;
         let published =
-            if call.atomic || call.intake != Intake::Open || size.bytes > BATCHED_BYTES_MAX {
+            if call.atomic || call.intake == Intake::Closed || size.bytes > BATCHED_BYTES_MAX {
                 let keyed_call = self.keyed_call(queue, call);
                 let published = Box::pin(self.store.publish_keyed(queue, jobs, keyed_call)).await;
                 drop(room);

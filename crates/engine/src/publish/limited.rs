@@ -9,7 +9,7 @@ use tidegate_store::{NamespaceFull, PublishJob, PublishRefusal};
 use super::batch::items::Intake;
 use super::{JobsToPublish, Published};
 use crate::error::EngineError;
-use crate::namespaces::job_room::JobRoom;
+use crate::namespaces::job_room::{JobRoom, StoredJobs};
 use crate::pool::Pool;
 use crate::units::RateUnits;
 
@@ -19,6 +19,10 @@ struct Admission {
     jobs: usize,
     /// Why the others may not.
     refusal: Option<EngineError>,
+    /// How many of the others have units, and may replace jobs.
+    others: usize,
+    /// Why the rest of them may not.
+    limited: EngineError,
     room: Option<JobRoom>,
     units: Option<RateUnits>,
 }
@@ -50,7 +54,10 @@ impl Pool {
         }
         if let Some(units) = units {
             let used = match &published {
-                Ok(published) => published.jobs.iter().flatten().count() as u64,
+                Ok(published) => {
+                    let stored = published.jobs.iter().filter(|job| job.is_ok());
+                    stored.count() as u64 + uncertain(published)
+                }
                 // They may be stored.
                 Err(EngineError::StorageFailed) => u64::MAX,
                 Err(_) => 0,
@@ -66,7 +73,7 @@ impl Pool {
         mut publish: JobsToPublish,
         admission: Admission,
     ) -> Result<Published, EngineError> {
-        let rest = JobsToPublish {
+        let mut rest = JobsToPublish {
             jobs: publish.jobs.split_off(admission.jobs),
             ..publish
         };
@@ -75,12 +82,19 @@ impl Pool {
             complete(admission.room, &published);
             return published;
         };
-        if publish.jobs.is_empty() {
+        let without_units = rest.jobs.split_off(admission.others.min(rest.jobs.len()));
+        if publish.jobs.is_empty() && without_units.is_empty() {
             return self.publish_to_full(queue, rest, refusal).await;
         }
-        let published = self.publish_anywhere(queue, publish).await;
-        complete(admission.room, &published);
-        let mut published = published?;
+        let mut published = Published {
+            jobs: Vec::new(),
+            durability: Ok(publish.durability.durability),
+        };
+        if !publish.jobs.is_empty() {
+            let stored = self.publish_anywhere(queue, publish).await;
+            complete(admission.room, &stored);
+            published = stored?;
+        }
         let others = rest.jobs.len();
         match self.publish_to_full(queue, rest, refusal).await {
             Ok(rest) => {
@@ -91,6 +105,8 @@ impl Pool {
             }
             Err(error) => published.jobs.extend(vec![Err(error); others]),
         }
+        let limited = vec![Err(admission.limited); without_units.len()];
+        published.jobs.extend(limited);
         Ok(published)
     }
 
@@ -107,14 +123,18 @@ impl Pool {
         let namespace = &queue.namespace;
         let wanted = publish.jobs.len() as u64;
         let least = if publish.atomic { wanted } else { 1 };
+        // The job that these replace is deleted in the same step.
+        let replaced = u64::from(publish.replaces.is_some()).min(wanted);
+        let new = wanted - replaced;
         let (mut room, mut refusal) = (None, None);
-        if let Some(max) = limits.jobs {
-            match self.take_job_room(namespace, max, (least, wanted)).await {
+        if let Some(max) = limits.jobs.filter(|_| new > 0) {
+            let least = least.saturating_sub(replaced);
+            match self.take_job_room(namespace, max, (least, new)).await {
                 Ok(taken) => room = Some(taken),
                 Err(full) => refusal = Some(EngineError::NamespaceFull(full)),
             }
         }
-        let has_room = room.as_ref().map_or(wanted, JobRoom::jobs);
+        let has_room = room.as_ref().map_or(new, JobRoom::jobs) + replaced;
         if let Some(max) = limits.jobs.filter(|_| has_room < wanted) {
             refusal = Some(EngineError::NamespaceFull(NamespaceFull::of_jobs(max)));
         }
@@ -123,20 +143,23 @@ impl Pool {
         } else {
             has_room
         };
-        let mut units = None;
+        let (mut units, mut others) = (None, u64::MAX);
+        let limited = EngineError::PublishesLimited {
+            max: limits.publishes_per_second.unwrap_or(u64::MAX),
+            retry_ms: Some(1000),
+        };
         if let Some(max) = limits.publishes_per_second {
             // Those without room may replace jobs, which takes units as well.
             let taking = self.take_publish_units(namespace, max, (least, wanted));
             match taking.await {
-                Ok(taken) if taken.count < admitted => {
-                    admitted = taken.count;
-                    refusal = Some(EngineError::PublishesLimited {
-                        max,
-                        retry_ms: Some(1000),
-                    });
+                Ok(taken) => {
+                    others = taken.count.saturating_sub(admitted);
+                    if taken.count < admitted {
+                        admitted = taken.count;
+                        refusal = Some(limited);
+                    }
                     units = Some(taken);
                 }
-                Ok(taken) => units = Some(taken),
                 Err(error) => {
                     complete(room, &Err(error));
                     return Err(error);
@@ -146,6 +169,8 @@ impl Pool {
         Ok(Admission {
             jobs: usize::try_from(admitted).unwrap_or(usize::MAX),
             refusal,
+            others: usize::try_from(others).unwrap_or(usize::MAX),
+            limited,
             room,
             units,
         })
@@ -159,7 +184,7 @@ impl Pool {
         refusal: EngineError,
     ) -> Result<Published, EngineError> {
         let is_full = matches!(refusal, EngineError::NamespaceFull(_));
-        let may_replace = publish.jobs.iter().all(PublishJob::is_keyed);
+        let may_replace = publish.jobs.iter().any(PublishJob::is_keyed);
         if !is_full || !may_replace || self.target().is_some() {
             return Err(refusal);
         }
@@ -184,19 +209,33 @@ impl Pool {
     }
 }
 
+/// How many of these jobs may be stored although there was no answer.
+fn uncertain(published: &Published) -> u64 {
+    let failed = published.jobs.iter();
+    let failed = failed.filter(|job| **job == Err(EngineError::StorageFailed));
+    failed.count() as u64
+}
+
 /// Gives back room that was not used.
 fn complete(room: Option<JobRoom>, published: &Result<Published, EngineError>) {
-    let added = match published {
+    let stored = match published {
         Ok(published) => {
             let stored = published.jobs.iter().flatten();
             let added = stored.filter(|job| job.outcome == PublishResult::Created && !job.replayed);
-            added.count() as u64
+            StoredJobs {
+                added: added.count() as u64,
+                uncertain: uncertain(published),
+            }
         }
-        // They may be stored.
-        Err(EngineError::StorageFailed) => u64::MAX,
-        Err(_) => 0,
+        Err(error) => StoredJobs {
+            added: 0,
+            uncertain: match error {
+                EngineError::StorageFailed => u64::MAX,
+                _ => 0,
+            },
+        },
     };
     if let Some(room) = room {
-        room.complete(added);
+        room.complete(stored);
     }
 }

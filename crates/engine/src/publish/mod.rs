@@ -102,9 +102,8 @@ impl Pool {
     ///
     /// # Errors
     /// The queue is closed, the namespace has as many jobs or publishes as it may, or the backlog is full: nothing was
-    /// sent. The queue is full, a job of an atomic publish was
-    /// refused, or has a key of the own deployment of a pool that moves: nothing was stored. Or the store failed: jobs
-    /// may have been stored.
+    /// sent. The queue is full, a job of an atomic publish was refused, or has a key of the own deployment of a pool that
+    /// moves: nothing was stored. Or the store failed: jobs may have been stored.
     pub async fn publish(
         self: &Arc<Self>,
         queue: &QueueKey,
