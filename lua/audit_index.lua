@@ -122,7 +122,7 @@ function looks.line()
   local value = name and call('HGET', names, name)
   local held_for = has_turn and tonumber(has_turn) >= HELD and call('HGET', prefix .. 'q:' .. queue, 'held_for')
   local group = string.match(line, '^:%d:(.+)$')
-  local is_held = held_for and group and leased_in(call('HGET', prefix .. 'running:' .. queue, group)) >= (tonumber(held_for) or math.huge)
+  local is_held = held_for and group and leased_in(call('HGET', prefix .. 'running:' .. queue, group)) >= (tonumber(string.match(held_for, '^%d+') or '') or math.huge)
   local has_right_turn = has_turn and (tonumber(has_turn) < HELD or is_held)
   if not value or has_right_turn and value ~= queue then return end
   return function()

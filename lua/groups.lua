@@ -15,7 +15,8 @@ local function places_of(queue, lines, group_limit)
 end
 
 -- Holds the lines among these that have hints and no place left. A queue with lines that are held has the limit for which they
--- are in `held_for`.
+-- are in `held_for`. While lines that were held for a lower one get their turns back, it is that one, a space and the last of
+-- their turns.
 local function hold(queue, lines, places, empty, group_limit)
   local number, held = text('%d', queue), {}
   for _, line in ipairs(lines) do
@@ -23,7 +24,8 @@ local function hold(queue, lines, places, empty, group_limit)
   end
   if #held == 0 then return end
   set_turns(number, HELD, held)
-  call('HSET', prefix .. 'q:' .. number, 'held_for', text('%d', group_limit))
+  local of_queue = prefix .. 'q:' .. number
+  if not string.find(call('HGET', of_queue, 'held_for') or '', ' ') then call('HSET', of_queue, 'held_for', text('%d', group_limit)) end
 end
 
 -- A line among these keys that is not held.
@@ -34,12 +36,23 @@ local function first_not_held(queue, lines)
   end
 end
 
--- Gives lines that were held for a lower limit their turns back, up to `most`. Returns how many.
-local function give_all_back(queue, most)
+-- Gives lines that were held for a lower limit, `held_for`, their turns back, up to `most`. Returns how many. Those that the
+-- higher limit (nil = none) holds meanwhile are behind them.
+local function give_all_back(queue, most, held_for, group_limit)
   local number = text('%d', queue)
-  local lines = call('ZRANGE', prefix .. 'turns:' .. number, text('%.0f', HELD), '+inf', 'BYSCORE', 'LIMIT', 0, min(most, VALUES_MAX))
+  local turns, of_queue = prefix .. 'turns:' .. number, prefix .. 'q:' .. number
+  local limit, last = string.match(held_for, '^(%d+) ?(%d*)$')
+  if not last or last == '' then last = text('%.0f', tonumber(call('ZRANGE', turns, 0, 0, 'REV', 'WITHSCORES')[2] or 0)) end
+  most = min(most, VALUES_MAX)
+  local lines = call('ZRANGE', turns, text('%.0f', HELD), last, 'BYSCORE', 'LIMIT', 0, most)
   for _, line in ipairs(lines) do set_turns(number, first_turn(line), { line }) end
-  if #lines < min(most, VALUES_MAX) then call('HDEL', prefix .. 'q:' .. number, 'held_for') end
+  if #lines == most then
+    call('HSET', of_queue, 'held_for', (limit or '0') .. ' ' .. last)
+  elseif group_limit and call('ZCOUNT', turns, text('%.0f', HELD), '+inf') > 0 then
+    call('HSET', of_queue, 'held_for', text('%d', group_limit))
+  else
+    call('HDEL', of_queue, 'held_for')
+  end
   return #lines
 end
 

@@ -44,7 +44,7 @@ local function next_line(queue) return call('ZRANGE', prefix .. 'turns:' .. text
 -- Whether lines of a queue with this in `held_for` are held for a lower limit than this one (nil = none). A damaged limit is
 -- the lowest one.
 local function is_held_for_less(held_for, group_limit)
-  return held_for and (not group_limit or (tonumber(held_for) or 0) < group_limit)
+  return held_for and (not group_limit or (tonumber(string.match(held_for, '^%d+') or 0)) < group_limit)
 end
 
 -- Whether a queue, by its number as text, has hints of ready jobs in lines that are not held for this limit of leased jobs

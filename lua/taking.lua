@@ -117,7 +117,7 @@ local function take_by_turns(queue, wanted, limit, group_limit, live)
   local known = call('HMGET', of_queue, 'taken', 'held_for')
   if rarely().is_held_for_less(known[2], group_limit) then
     -- Half of the limit, so that each call takes jobs.
-    limit = limit - rarely().give_all_back(queue, math.ceil(limit / 2))
+    limit = limit - rarely().give_all_back(queue, math.ceil(limit / 2), known[2], group_limit)
   end
   local round = floor(tonumber(known[1]) or 0)
   -- The place in the round of the next job; the level from which the last job of a round was taken; the level of the job before.

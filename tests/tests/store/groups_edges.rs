@@ -122,6 +122,27 @@ async fn processes_that_know_different_limits_do_not_undo_each_others_work() {
     consistency::check(&f.redis.url()).await;
 }
 
+/// A call gives back some hundred turns. Groups that are full again meanwhile must not hide the others.
+#[tokio::test]
+async fn a_higher_limit_gives_all_of_many_groups_their_turns_back() {
+    const GROUPS: u32 = 300;
+    let f = fixture().await;
+    for _ in 0..4 {
+        f.publish_to_groups(0..GROUPS, 0).await;
+    }
+    for limit in 1..=3 {
+        f.take_all(GROUPS as usize, limited(limit)).await;
+        for _ in 0..3 {
+            assert_eq!(f.take(START, 256, limited(limit)).await, []);
+        }
+        let (before, _) = commands(&f);
+        assert_eq!(f.take(START, 256, limited(limit)).await, []);
+        let used = commands(&f).0 - before;
+        assert!(used < 60, "{used} commands: no turn is given back again");
+    }
+    consistency::check(&f.redis.url()).await;
+}
+
 #[tokio::test]
 async fn a_poll_finds_lines_that_are_held_for_a_lower_limit() {
     let f = fixture().await;
