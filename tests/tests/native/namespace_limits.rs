@@ -73,23 +73,27 @@ async fn a_namespace_has_a_limited_number_of_queues() {
     stack.finish().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policies_limits_schedules_and_relays_are_limited_by_namespace() {
-    let stack = Stack::builder().pumps(0).api_config(LIMITS).start().await;
-    let client = NativeClient::new(stack.api(0), "a").await;
-    let other = NativeClient::new(stack.api(0), "b").await;
+/// The kinds of entries that are limited by namespace, apart from queues and API keys: name, path and a body of each.
+pub(crate) fn limited_kinds() -> [(&'static str, &'static str, Value); 4] {
     let relay = json!({
         "source": {"kind": "queue", "queue": "q"},
         "sink": {"kind": "webhook", "url": "https://a.example/hooks"},
     });
     let schedule = json!({"queue": "q", "every": "1h", "job": {"payload": 1}});
-    let kinds = [
+    [
         ("policies", "/queues/NAME/policy", json!({"max_jobs": 7})),
         ("limits", "/limits/NAME", json!({"jobs": 7})),
         ("schedules", "/schedules/NAME", schedule),
         ("relays", "/relays/NAME", relay),
-    ];
-    for (kind, path, body) in kinds {
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_limits_schedules_and_relays_are_limited_by_namespace() {
+    let stack = Stack::builder().pumps(0).api_config(LIMITS).start().await;
+    let client = NativeClient::new(stack.api(0), "a").await;
+    let other = NativeClient::new(stack.api(0), "b").await;
+    for (kind, path, body) in limited_kinds() {
         let set = async |client: &NativeClient, name: &str| {
             client.call("PUT", &path.replace("NAME", name), &body).await
         };

@@ -6,6 +6,8 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, Daemon, NativeClient, RedisControl, Stack, eventually};
 
+use crate::namespace_limits::limited_kinds;
+
 /// The time in which a quota is in force in all processes, on a busy machine.
 const SPREAD: Duration = Duration::from_secs(10);
 
@@ -407,19 +409,8 @@ async fn a_quota_overrides_the_limits_of_names() {
     let client = NativeClient::new(api, "shop").await;
     let quota = json!({"policies": 1, "limits": 1, "schedules": 1, "relays": 1, "api_keys": 2});
     api.set_quota("shop", &quota).await;
-    let relay = json!({
-        "source": {"kind": "queue", "queue": "q"},
-        "sink": {"kind": "webhook", "url": "https://a.example/hooks"},
-    });
-    let schedule = json!({"queue": "q", "every": "1h", "job": {"payload": 1}});
-    let kinds = [
-        ("policies", "/queues/NAME/policy", json!({"max_jobs": 7})),
-        ("limits", "/limits/NAME", json!({"jobs": 7})),
-        ("schedules", "/schedules/NAME", schedule),
-        ("relays", "/relays/NAME", relay),
-    ];
     let other = NativeClient::new(api, "other").await;
-    for (kind, path, body) in kinds {
+    for (kind, path, body) in limited_kinds() {
         let set = async |client: &NativeClient, name| {
             client.call("PUT", &path.replace("NAME", name), &body).await
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::codec::HEADER_BYTES;
 use tidegate_core::{JobId, NewJob, SlotWidth};
-use tidegate_store::{AuditEvent, AuditFinding, AuditOptions, AuditSummary};
+use tidegate_store::{AuditEvent, AuditFinding, AuditOptions, AuditSummary, Inconsistency, Store};
 use tidegate_testkit::consistency;
 use tokio::join;
 use tokio::time::sleep;
@@ -77,6 +77,10 @@ pub(crate) async fn audit(
     fixture: &StoreFixture,
     repair: bool,
 ) -> (AuditSummary, Vec<AuditFinding>) {
+    audit_store(&fixture.store.at(START + 20), repair).await
+}
+
+pub(crate) async fn audit_store(store: &Store, repair: bool) -> (AuditSummary, Vec<AuditFinding>) {
     let options = AuditOptions {
         buckets: vec![],
         repair,
@@ -88,9 +92,17 @@ pub(crate) async fn audit(
             found.push(finding);
         }
     };
-    let store = fixture.store.at(START + 20);
     let summary = store.audit(&options, &mut note).await.unwrap();
     (summary, found)
+}
+
+/// The defects that an audit finds, and whether it has repaired them.
+pub(crate) async fn defects(store: &Store, repair: bool) -> Vec<(Inconsistency, bool)> {
+    let (_, found) = audit_store(store, repair).await;
+    let defects = found.into_iter();
+    defects
+        .map(|finding| (finding.defect, finding.repaired))
+        .collect()
 }
 
 fn names(found: &[AuditFinding]) -> Vec<&'static str> {

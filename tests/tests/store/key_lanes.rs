@@ -8,12 +8,13 @@ use tidegate_core::{
     QueueKey, RecordExtension,
 };
 use tidegate_store::{
-    AuditEvent, AuditOptions, CancelOutcome, Claim, IdempotentRequest, Inconsistency, JobReference,
-    KeyPlace, KeyedCall, KeysCursor, PublishJob, PublishRefusal, PublishReply, Store, StoreConfig,
-    StoreError, StoredJob,
+    CancelOutcome, Claim, IdempotentRequest, Inconsistency, JobReference, KeyPlace, KeyedCall,
+    KeysCursor, PublishJob, PublishRefusal, PublishReply, Store, StoreConfig, StoreError,
+    StoredJob,
 };
 use tidegate_testkit::{RedisControl, RedisOptions, RedisServer, consistency, eventually};
 
+use crate::audit::defects;
 use crate::fixture::{START, job};
 
 const WINDOW_MS: u64 = 600_000;
@@ -454,21 +455,7 @@ async fn an_audit_finds_a_key_in_a_lane_that_is_not_its_own() {
     let row = lanes.set(&f.queue, 4, 0).await.unwrap();
     let placement = row.placement().to_string();
     let stored = f.keep(3, &placement, false).await.unwrap().unwrap();
-    let audit = async |repair| {
-        let options = AuditOptions {
-            buckets: vec![],
-            repair,
-            pause: Duration::ZERO,
-        };
-        let mut found = Vec::new();
-        let mut note = |event| {
-            if let AuditEvent::Found(finding) = event {
-                found.push((finding.defect, finding.repaired));
-            }
-        };
-        f.store.audit(&options, &mut note).await.unwrap();
-        found
-    };
+    let audit = |repair| defects(&f.store, repair);
     assert_eq!(audit(false).await, []);
     let row = lanes.set(&f.queue, 2, 0).await.unwrap();
     assert_eq!(audit(false).await, [], "a former number");

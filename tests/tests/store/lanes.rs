@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::time::Duration;
 
 use tidegate_core::keys::DeploymentKeys;
 use tidegate_core::v1::consume::Outcome;
 use tidegate_core::{JobId, JobState, JobsByState, LaneCounts, LaneNumbers, LaneRow, QueueKey};
 use tidegate_store::{
-    AckRequest, AuditEvent, AuditOptions, CancelOutcome, Claim, Inconsistency, Lanes, Store,
-    StoreConfig, StoreError, Unavailable,
+    AckRequest, CancelOutcome, Claim, Inconsistency, Lanes, Store, StoreConfig, StoreError,
+    Unavailable,
 };
 use tidegate_testkit::{RedisOptions, RedisServer, connect_to_redis, consistency};
 
+use crate::audit::defects;
 use crate::fixture::{START, StoreFixture, all_queues, delayed, fixture, job};
 use crate::wrong_counts::miscount;
 
@@ -309,22 +309,6 @@ async fn a_closed_lane_is_empty_to_every_verb_and_opened_by_a_later_epoch_only()
     consistency::check(&f.redis.url()).await;
 }
 
-async fn audit(store: &Store, repair: bool) -> Vec<(Inconsistency, bool)> {
-    let options = AuditOptions {
-        buckets: vec![],
-        repair,
-        pause: Duration::ZERO,
-    };
-    let mut found = Vec::new();
-    let mut note = |event| {
-        if let AuditEvent::Found(finding) = event {
-            found.push((finding.defect, finding.repaired));
-        }
-    };
-    store.audit(&options, &mut note).await.unwrap();
-    found
-}
-
 #[tokio::test]
 async fn an_audit_finds_jobs_in_lanes_that_are_not_served() {
     let (redis, store, queue) = store_of_buckets().await;
@@ -339,7 +323,7 @@ async fn an_audit_finds_jobs_in_lanes_that_are_not_served() {
         store.purge_ready(other.lane(lane)).await.unwrap();
     }
     close(&store, &other, of_other, 1..4).await;
-    assert_eq!(audit(&store, false).await, []);
+    assert_eq!(defects(&store, false).await, []);
     // No order of calls makes a table and a bucket like these.
     let client = redis::Client::open(redis.url()).unwrap();
     let mut connection = connect_to_redis(&client).await.unwrap();
@@ -355,7 +339,7 @@ async fn an_audit_finds_jobs_in_lanes_that_are_not_served() {
     let name = || queue.to_string();
     let unserved = |lane| Inconsistency::LaneNotServed { name: name(), lane };
     let found = async |repair| {
-        let mut found = audit(&store, repair).await;
+        let mut found = defects(&store, repair).await;
         found.sort_by_key(|(defect, _)| defect.to_string());
         found
     };
