@@ -9,7 +9,7 @@ use crate::name::QueueKey;
 /// Number of hashes in the index of keys of a bucket.
 const KEY_SHARDS: u8 = 128;
 
-/// Keys that begin with this text are those of schedules. Their jobs are published in the step that sets the next tick,
+/// The keys of schedules begin with this text. Their jobs are published in the step that sets the next tick,
 /// in the first lane, so these keys are always there.
 pub const SCHEDULE_KEY_PREFIX: &str = "schedule:";
 

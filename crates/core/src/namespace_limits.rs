@@ -97,7 +97,7 @@ impl NamespaceLimits {
         Ok(())
     }
 
-    /// These limits, and those of `defaults` that are absent here.
+    /// The same, where each absent limit is taken from `defaults`.
     #[must_use]
     pub fn or(self, defaults: Self) -> Self {
         Self {

@@ -16,7 +16,7 @@ use crate::verbs::{ListedQueue, QueuePosition};
 
 /// Buckets of a server that are read at the same time, over one connection.
 const BUCKETS_AT_ONCE: usize = 16;
-/// The same of a read that nobody looks at.
+/// Buckets of a server that a slow read has in flight.
 const SLOW_BUCKETS_AT_ONCE: usize = 2;
 
 /// The queues of a bucket.

@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `pool` | metrics of jobs, by pool and by queue |
-//! | `namespaces` | limits of namespaces, and what they have refused |
+//! | `namespaces` | limits of namespaces, and the publishes that limits have refused |
 //! | `scraped` | the families that are made for a scrape: of servers, waiting consumers and queues |
 //! | `series_table` | the bound on the number of names with their own metrics |
 //!

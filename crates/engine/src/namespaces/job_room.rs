@@ -22,7 +22,7 @@ use tokio::time::Instant;
 const RENEWED_AFTER: Duration = Duration::from_secs(1);
 /// The same in lengths of the count, so that counts take a fiftieth of the time of Redis at most.
 const RENEWED_AFTER_LENGTHS: u32 = 50;
-/// A count that is older by this much than one that is to be renewed is not used.
+/// A count is not used any more after this many times the age at which it was to be renewed.
 const UNUSED_AFTER: u32 = 3;
 
 /// The jobs of namespaces in the deployment of a pool, and in its target if it moves.
@@ -81,7 +81,7 @@ impl PublishedJobs {
 }
 
 impl JobCount {
-    /// When a count that was to be renewed after `time`, or so many lengths of the last one, is old.
+    /// When `time`, and so many times the length of this count, have passed since it began.
     pub(super) fn after(&self, time: Duration, lengths: u32) -> Instant {
         self.began_at + time.max(self.length.saturating_mul(lengths))
     }

@@ -68,7 +68,7 @@ impl NamespaceTable {
         self.known.read().defaults
     }
 
-    /// The limits of a namespace: those of its quota, and the defaults of the others.
+    /// The limits of a namespace. A limit that its quota does not name has its default.
     pub fn limits(&self, namespace: &Namespace) -> NamespaceLimits {
         let known = self.known.read();
         known.limits(namespace)

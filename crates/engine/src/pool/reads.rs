@@ -11,7 +11,7 @@ use crate::metrics::storage_failure::record_store_error;
 
 /// The time limit of a read. It must be less than the scrape timeout of Prometheus, 10 s by default.
 const READ_MAX: Duration = Duration::from_secs(3);
-/// The same of a read that nobody waits for.
+/// The time limit of a read with few calls at a time.
 const SLOW_READ_MAX: Duration = Duration::from_secs(60);
 /// How long sizes of 1,000 queues are used at least. Reading them takes about 10 ms of Redis's CPU
 /// (docs/benchmarks.md), so the reads of a process take at most a tenth of it.

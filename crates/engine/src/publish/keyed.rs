@@ -40,7 +40,7 @@ impl KeyedPublish<'_> {
         }
     }
 
-    /// The lane for jobs without keys beside those with keys.
+    /// The lane for jobs without keys in a batch that has jobs with keys: the lane of the first key.
     fn lane_beside(&self, placement: KeyPlacement) -> u16 {
         let keyed = self.pending.iter().filter(|(_, job)| job.is_keyed());
         let mut hashes = keyed.filter_map(|(_, job)| job.lane_hash());
@@ -274,7 +274,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Publishes jobs in a lane, small ones together with those of other requests. `None` = the lane refused the
+    /// Publishes jobs in a lane, small ones together with jobs of other requests. `None` = the lane refused the
     /// placement, or was closed: nothing was stored, and the placement is renewed.
     async fn publish_in_lane(
         self: &Arc<Self>,

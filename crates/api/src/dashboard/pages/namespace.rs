@@ -77,6 +77,6 @@ fn limit_table(limits: &[NamespaceLimitUse]) -> Markup {
                 }
             }
         }
-        p.hint { "Consumers are those of this process. A quota is set with " code { "tidegate namespace set" } "." }
+        p.hint { "Only consumers that wait in this process are counted. A quota is set with " code { "tidegate namespace set" } "." }
     }
 }

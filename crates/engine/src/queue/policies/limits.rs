@@ -9,7 +9,7 @@ use super::PolicyTable;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum LimitRemoved {
-    /// See there.
+    /// No policy names the limit. Whether it is removed.
     Set(TableSetOutcome),
     /// The policy of this queue names the limit. Nothing changed.
     InUse(QueueKey),
