@@ -13,6 +13,8 @@ use crate::traffic::{FaultClient, Traffic};
 /// Delays, leases and attempts of the last jobs need about 20 s, and delays by earlier faults some more.
 const SETTLED_LIMIT: Duration = Duration::from_secs(90);
 const EMPTY_LIMIT: Duration = Duration::from_secs(60);
+/// How long the number of jobs may stay the same after the limit. A busy machine needs more time, but goes on.
+const PROGRESS_LIMIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(100);
 /// More than the number of dead jobs in a queue.
 const RESPAWNED_MAX: u64 = 1000;
@@ -25,16 +27,9 @@ pub(crate) async fn drain(
     verdict: &mut Verdict,
 ) {
     traffic.stop_publishing().await;
-    let is_settled = |totals: &JobsByState| totals.delayed + totals.ready + totals.leased == 0;
-    wait_until(
-        test_cluster,
-        SETTLED_LIMIT,
-        is_settled,
-        async || {},
-        verdict,
-    )
-    .await;
-    let is_empty = |totals: &JobsByState| *totals == JobsByState::default();
+    let unsettled = |totals: &JobsByState| totals.delayed + totals.ready + totals.leased;
+    wait_until_none(test_cluster, SETTLED_LIMIT, unsettled, async || {}, verdict).await;
+    let all = |totals: &JobsByState| unsettled(totals) + totals.dead + totals.done;
     let queues = traffic.shared.queues();
     let respawn = async || {
         for queue in queues.clone() {
@@ -42,23 +37,30 @@ pub(crate) async fn drain(
             client.send(ClientRequest::Respawn { queue, limit }).await;
         }
     };
-    wait_until(test_cluster, EMPTY_LIMIT, is_empty, respawn, verdict).await;
+    wait_until_none(test_cluster, EMPTY_LIMIT, all, respawn, verdict).await;
     traffic.end().await;
 }
 
-async fn wait_until(
+/// Waits until `count` finds no job. Adds a finding if that takes longer than `limit`, and the count stays the same.
+async fn wait_until_none(
     test_cluster: &TestCluster,
     limit: Duration,
-    is_there: impl Fn(&JobsByState) -> bool,
+    count: impl Fn(&JobsByState) -> u64,
     mut meanwhile: impl AsyncFnMut(),
     verdict: &mut Verdict,
 ) {
-    let deadline = Instant::now() + limit;
+    let mut deadline = Instant::now() + limit;
+    let mut fewest = u64::MAX;
     loop {
         meanwhile().await;
         let totals = test_cluster.redis.totals().await;
-        if is_there(&totals) {
+        let left = count(&totals);
+        if left == 0 {
             return;
+        }
+        if left < fewest {
+            fewest = left;
+            deadline = deadline.max(Instant::now() + PROGRESS_LIMIT);
         }
         if Instant::now() >= deadline {
             let text = format!("jobs remain that no consumer gets: {totals:?}");

@@ -282,6 +282,10 @@ fn after_attempt(
         is_exact: true,
         changed_from: None,
     };
+    // Redis may have lost the delivery before, and then the same attempt began twice: its ends are not before it.
+    if before.attempt.is_some() && before.attempt == delivery.attempt {
+        return span;
+    }
     let running = Span {
         from: before.begin.from,
         // The begin is known to the millisecond only: a consumer may ack this delivery before its last possible begin.

@@ -162,3 +162,23 @@ fn a_failure_that_redis_has_lost_delays_no_retry() {
     let second = second.ack(409 * MS, 1, 2);
     second.failover(500 * MS, 600 * MS).expect(&[Defect::Early]);
 }
+
+#[test]
+fn an_attempt_that_is_delivered_again_after_a_loss_is_not_ended_before_it_begins() {
+    let history = NativeHistoryBuilder::new().publish(0, plain(1), PublishResult::Created);
+    // Redis loses the first delivery, and gives its attempt to a second consumer. The first one fails that.
+    let twice = |history: NativeHistoryBuilder| {
+        let failed_at = 20 * MS + MS / 2;
+        let retry = retry_at(T0 + failed_at + S);
+        let action = SettleAction::FailRetryIn(S);
+        let history = history.deliver(2 * MS, 1, 1).deliver(20 * MS, 1, 1);
+        history.settle(failed_at, (1, 1), action, retry)
+    };
+    let again = |history: NativeHistoryBuilder| {
+        let at = S + 30 * MS;
+        let history = history.deliver_with(at, 1, 2, |got| got.failures = Some(1));
+        history.ack(at + 9 * MS, 1, 2)
+    };
+    again(twice(history.clone().failover(0, 10 * MS))).expect(&[]);
+    again(twice(history)).expect(&[Defect::Doubled, Defect::Doubled]);
+}
