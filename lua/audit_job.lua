@@ -42,7 +42,7 @@ local inconsistent = {
     -- back does not change the result.
     return not at_ms or tonumber(at_ms) > job[EXPIRES_MS] + pause_ms
   end,
-  body = function() return call('EXISTS', body) == 0 end,
+  body = function() return call('EXISTS', body) == 0 and not has(job, COLD) end,
   queue = function() return not has_name() end,
   record = function() return true end,
   key = function()

@@ -75,7 +75,7 @@ local group = group_of(job[FLAGS], job[RECORD])
 local running = group and leased_in(call('HGET', prefix .. 'running:' .. queue, group)) or -1
 local is_found, before = jobs_before()
 local counts = call('HMGET', prefix .. 'q:' .. queue, STATES[READY], STATES[LEASED])
-local body_bytes = has(job, BODY_OUTSIDE) and call('STRLEN', prefix .. 'body:' .. job[NUMBER]) or -1
+local body_bytes = has(job, BODY_OUTSIDE) and not has(job, COLD) and call('STRLEN', prefix .. 'body:' .. job[NUMBER]) or -1
 return { 'ok', now_ms, tonumber(job[NUMBER]), whole(job, carry), body_bytes, is_found, before,
   jobs_of_higher_priority(), tonumber(counts[1]) or 0, tonumber(counts[2]) or 0, is_waited_for(name) and 1 or 0, call('GET', prefix .. 'lock') or '',
   other_lines(), running }

@@ -48,7 +48,7 @@ local function last_failure(job)
 end
 
 local function header_of(job)
-  return sub(job[RECORD], 1, HEADER_BYTES + (has(job, EXTENDED) and 1 + (string.byte(job[RECORD], HEADER_BYTES + 1) or 0) or 0))
+  return has(job, COLD) and job[RECORD] or sub(job[RECORD], 1, head_bytes(job))
 end
 
 -- Adds a job to the reply if it is wanted. A hint for a time after its due time is stale: it has an earlier one.

@@ -1,6 +1,11 @@
 -- outcomes: for scripts that publish jobs with keys. What they report of each job.
 --- include versions
 
+-- When a job is due next, in ms; 0 if it is done, or a consumer holds it.
+local function next_due(job)
+  return job and job[STATE] ~= LEASED and job[STATE] ~= DONE and job[DUE_MS] or 0
+end
+
 local results = {}
 
 local function report(outcome, number, created_ms, nonce, state, due_ms)

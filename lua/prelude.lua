@@ -35,6 +35,12 @@ local STATES = { 'delayed', 'ready', 'leased', 'dead', 'done' }
 -- Flags that never change: an extension follows the header; the job counts failures and losses, not tries; no number of
 -- losses makes it dead; the extension has a group.
 local EXTENDED, COUNTS_FAILURES, LOSSES_UNLIMITED, GROUPED = 8, 16, 32, 64
+-- The payload is in the cold tier: a reference is in its place. Such a job has BODY_OUTSIDE too.
+local COLD = 128
+
+-- Width of a partition of the cold tier.
+local PARTITION_MS = 1048576
+
 -- Flags that scripts change: the payload is in body:<n>; its producer wants the job cancelled while it is leased; a
 -- version waits in next:<n> for the end of the lease; log:<n> has failures; a client waits for the end of the job.
 local BODY_OUTSIDE, CANCEL_REQUESTED, NEXT_WAITS, LOGGED, AWAITED = 256, 4096, 8192, 16384, 32768

@@ -20,8 +20,8 @@
 --   state (1; 0 = it is gone) and the time at which it is due next (ms, 6; 0 = none: it is done, gone, or held and not to
 --   run again). Outcomes: 1 = created, 2 = exists, 3 = rerun (a version waits for the end of the lease), 4 = replaced, 5 =
 --   revived (it was dead), 6 = replayed (a repeated request), 7 = the key is taken, 8 = the idempotency key stands for
---   another request, 9 = the queue is full, or with ask has no such job, 10 = it is closed. The last four change nothing, but with
---   ask and replace a job that is done loses its key
+--   another request, 9 = the queue is full, or with ask has no such job, 10 = it is closed, 11 = with ask and replace: it is
+--   done, and keeps its key until replace_done is called. The last five change nothing
 -- Returns refused → index of the first job that prevents an atomic call, its outcome; no job changed
 -- Returns closed → the lane is closed; nothing changed
 -- Returns stale → the floor of the lane, which refuses the placement; nothing changed
@@ -50,13 +50,16 @@ if asks then rarely().raise_floor(KEYS[1], name, ARGV[9], floor_of_lane) end
 
 -- Hashes of keys, and of idempotency keys, of jobs that this call has stored.
 local stored_here = {}
+-- With ask: hashes of keys whose jobs are done and to be replaced. To later jobs of the call they are replaced already.
+local done_here = {}
 
 -- The job with this key; nil if there is none. Also nil, and that job: it has expired, or is done and to be replaced.
 local function existing(hash, if_exists)
   if stored_here[hash] then settle_records() end
   local job = queue and keyed(queue, hash)
-  if job and (expired(job) or job[STATE] == DONE and if_exists == 'replace') then return nil, job end
-  return job
+  if job and not expired(job) and not (job[STATE] == DONE and (if_exists == 'replace' or done_here[hash])) then return job end
+  if job and asks then done_here[hash] = true end
+  return nil, job or nil
 end
 
 if not queue and not is_closed and not asks and rarely().namespace_is_full(KEYS[1], name, ARGV[8]) then
@@ -135,14 +138,10 @@ end
 local function publish_known(i, hash, if_exists)
   local job, replaced = existing(hash, if_exists)
   local outcome = refusal(job, if_exists)
-  if replaced and (asks or not outcome) then
-    -- It would have the key of the new one. One that is done and was awaited stays without the key, for those who fetch
-    -- its result.
-    if replaced[FLAGS] < AWAITED or expired(replaced) then
-      rarely().delete(replaced)
-    elseif asks then
-      call('HDEL', key_index(hash), hash)
-    end
+  if replaced then
+    -- Nobody knows yet whether another lane stores the new job.
+    if asks and not expired(replaced) then return report_job(IS_DONE, replaced, 0) end
+    if asks or not outcome then rarely().replace_done(replaced) end
   end
   if outcome then return refuse(outcome) end
   if not job then

@@ -102,13 +102,18 @@ local function has(job, flag)
   return job[FLAGS] % (2 * flag) >= flag
 end
 
+-- Length of header and extension of a job.
+local function head_bytes(job)
+  return HEADER_BYTES + (has(job, EXTENDED) and 1 + (string.byte(job[RECORD], HEADER_BYTES + 1) or 0) or 0)
+end
+
 -- A field of the extension of a job; nil if it has none. docs/redis-layout.md (Record) has the letters and lengths.
 local LENGTHS = { K = 12, G = 8, L = 4, A = 2, T = 4 }
 -- In place of the number of retry delays: they grow.
 local GROWING = 255
 local function option(job, letter)
   local record, at = job[RECORD], HEADER_BYTES + 2
-  local last = has(job, EXTENDED) and HEADER_BYTES + 1 + (string.byte(record, HEADER_BYTES + 1) or 0) or 0
+  local last = has(job, EXTENDED) and head_bytes(job) or 0
   while at < last do
     local found = sub(record, at, at)
     local delays = string.byte(record, at + 1) or 0

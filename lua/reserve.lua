@@ -10,22 +10,26 @@
 -- ARGV[7] waiter id of the process to register if no job is left; '' = none
 -- ARGV[8] running most jobs of the queue that may be leased in this bucket at a time; '' = any number
 -- ARGV[9] of_group most jobs of a group of the queue that may be leased in this bucket at a time; '' = any number
--- ARGV[10] count most jobs of the first claim
--- ARGV[11] lease of the first claim, in ms; below 0: the lease of the job, or if it has none this lease without its sign. Count
+-- ARGV[10] cold   ms until jobs are due again whose payloads are in the cold tier, instead of being leased; '' = they are
+--   leased
+-- ARGV[11] count most jobs of the first claim
+-- ARGV[12] lease of the first claim, in ms; below 0: the lease of the job, or if it has none this lease without its sign. Count
 --   and lease of each further claim follow
 -- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, 1 if the process is registered:
 --   no job is left that may be leased, and a doorbell follows; else 0, then one text for each job: its record, its number
 --   and its former due time (ms), both in six bytes, big-endian. Separate values take the caller more time to read
 -- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
 -- Changes: leases jobs (attempt + 1, a timer at the end of the lease; one try less, or if the job counts failures no limit
---   for its start any more); deletes expired jobs that it meets. If all claims are filled and jobs are left that may be
---   leased, rings the next process that is registered. Stores whether `running` holds jobs back
+--   for its start any more; the lease of a cold job is 15 s at least); deletes expired jobs, and postpones cold ones, that it
+--   meets. If all claims are filled and jobs are left that may be leased, rings the next process that is registered. Stores
+--   whether `running` holds jobs back
 -- Errors: the errors of scripts that write (prelude.lua)
 -- Since layout 2
 --- include records, changes, transitions, lines, taking, waiting, settle
 
 local name, limit, carry, waiter, running = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], ARGV[8]
-local first_claim = 10
+local first_claim = 11
+cold_ms = tonumber(ARGV[10])
 
 -- A server that was paused executes calls that their callers have given up. A lease for one of them would cost a try.
 if ARGV[6] ~= '' and now_ms > tonumber(ARGV[6]) then return { 'late', now_ms } end
@@ -72,9 +76,13 @@ else
 end
 if has_more then reply[3] = 1 end
 
+-- The shortest lease of a job whose payload the caller reads from the cold tier before it delivers the job.
+local COLD_LEASE_MS = 15000
+
 local function lease(job, lease_ms)
   if has(job, COUNTS_FAILURES) then job[EXPIRES_MS] = 0 else job[TRIES] = job[TRIES] - 1 end
   if lease_ms < 0 then lease_ms = own_ms(job, 'L', -lease_ms) end
+  if has(job, COLD) then lease_ms = max(lease_ms, COLD_LEASE_MS) end
   local due_ms = job[DUE_MS]
   job[ATTEMPT], job[DUE_MS] = job[ATTEMPT] + 1, from_ms + lease_ms
   rewrite(job)

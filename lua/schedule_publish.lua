@@ -36,16 +36,16 @@ local function publish(name, max_jobs, overlap, header, payload)
   local hash = overlap ~= '' and key_hash(header, struct.unpack('>H', header, 3))
   local job = hash and queue and keyed(queue, hash)
   -- One that is done is not in the way, even while its result is kept.
-  if job and (expired(job) or job[STATE] == DONE) then
-    if job[FLAGS] < AWAITED or expired(job) then rarely().delete(job) end
-    job = nil
+  local is_over = job and (expired(job) or job[STATE] == DONE)
+  if job and not is_over then
+    return rarely().publish_existing(job, overlap, rarely().version_of(header, payload, ''))
   end
-  if job then return rarely().publish_existing(job, overlap, rarely().version_of(header, payload, '')) end
   if max_jobs ~= '' then
     local room = rooms[name] or rarely().room_for(queue, tonumber(max_jobs))
     rooms[name] = room - 1
     if room < 1 then return QUEUE_FULL end
   end
+  if is_over then rarely().replace_done(job) end
   queue = queue or rarely().add_queue(KEYS[1], name)
   queue_numbers[name] = queue
   last = next_number(last or max(tonumber(call('GET', prefix .. 'seq') or 0), BEFORE_FIRST), header, payload)

@@ -158,7 +158,8 @@ function clean.f()
   at_ms, left = at_ms or '-inf', tonumber(left) or 0
   if left == 0 then
     slot, at_ms = next_slot(slot, at_ms)
-    if not slot then return call('HDEL', stale, 'slot', 'slot_ms', 'left') and nil end
+    -- Hints are not where the cold tier has looked at them.
+    if not slot then return call('DEL', prefix .. 'cold_walk') and call('HDEL', stale, 'slot', 'slot_ms', 'left') and nil end
     left = call('LLEN', prefix .. 'far:' .. slot)
   end
   local hints = min(left, HINTS_MAX)

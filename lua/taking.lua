@@ -4,12 +4,22 @@
 -- Of this many jobs that are taken, the last one has a lower priority, if there are jobs of one.
 local ROUND = 8
 
+-- Until jobs of the cold tier are due again that are not to be leased now; nil = they are leased.
+local cold_ms
+
+-- Makes a ready job due later, since its payload cannot be read now.
+local function postpone_cold(job, delay_ms)
+  schedule(job, from_ms + delay_ms)
+  rewrite(job)
+end
+
 -- Adds the job of a hint to `live` if it may be leased. A second hint of the job is stale from then on. Without `line`
 -- the queue has only one line.
 local function take_hint(number, queue, line, live)
   local job = hinted(number, READY, queue, line)
   if not job then return end
   if expired(job) then return rarely().delete(job) end
+  if cold_ms and has(job, COLD) then return rarely().postpone_cold(job, cold_ms) end
   job[STATE] = LEASED
   if has(job, GROUPED) then rarely().count_run(job, 1) end
   live[#live + 1] = job

@@ -36,14 +36,19 @@ local function turn(job, state)
   enter(job, state)
 end
 
+-- Deletes the entry of a job's key in the index if this job has it.
+local function free_key(job)
+  local hash = key_hash(job[RECORD], job[FLAGS])
+  if hash and call('HGET', key_index(hash), hash) == job[NUMBER] then call('HDEL', key_index(hash), hash) end
+end
+
 -- Deletes the keys of a job that most jobs do not have, and the entry of its key in the index if this job has it.
 local function delete_keys_of(job)
   local number = job[NUMBER]
   if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. number) end
   if has(job, NEXT_WAITS) then call('DEL', prefix .. 'next:' .. number, prefix .. 'next_body:' .. number) end
   if has(job, LOGGED) then call('DEL', prefix .. 'log:' .. number) end
-  local hash = key_hash(job[RECORD], job[FLAGS])
-  if hash and call('HGET', key_index(hash), hash) == number then call('HDEL', key_index(hash), hash) end
+  free_key(job)
 end
 
 -- Notifies the clients that wait for the end of a job. AWAITED is the highest flag.
@@ -71,6 +76,11 @@ local function delete(job)
     local chunk = sub(number, 1, -3)
     expiries[chunk] = expiries[chunk] or false
   end
+end
+
+-- Takes the key from a job that is done. One that is awaited stays without the key, for those who fetch its result.
+local function replace_done(job)
+  if job[FLAGS] < AWAITED or expired(job) then delete(job) else free_key(job) end
 end
 
 -- Makes a job that has left its state ready, or delayed until a time in the future. The caller writes the record.
@@ -103,14 +113,14 @@ end
 
 -- Keeps a job that was leased for a while as done, with its result ('' = none) in place of its payload.
 local function keep_done(job, for_ms, result)
-  local extension = has(job, EXTENDED) and 1 + string.byte(job[RECORD], HEADER_BYTES + 1) or 0
+  local head = sub(job[RECORD], 1, head_bytes(job))
   local body = prefix .. 'body:' .. job[NUMBER]
   if result ~= '' then call('SET', body, result) elseif has(job, BODY_OUTSIDE) then call('DEL', body) end
   if job[FLAGS] >= AWAITED then rarely().notify_end(job) end
   drop_timer(job)
   turn(job, DONE)
-  job[FLAGS] = bit.band(job[FLAGS], 255 + PRIORITY_BITS + LOGGED + AWAITED) + (result ~= '' and BODY_OUTSIDE or 0)
-  job[RECORD], job[DUE_MS], job[EXPIRES_MS] = sub(job[RECORD], 1, HEADER_BYTES + extension), now_ms, from_ms + for_ms
+  job[FLAGS] = bit.band(job[FLAGS], 255 - COLD + PRIORITY_BITS + LOGGED + AWAITED) + (result ~= '' and BODY_OUTSIDE or 0)
+  job[RECORD], job[DUE_MS], job[EXPIRES_MS] = head, now_ms, from_ms + for_ms
   expire_later(job[NUMBER], job[EXPIRES_MS])
   rewrite(job)
 end

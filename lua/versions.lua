@@ -17,11 +17,6 @@ local function times_of(flags, state, delay_ms, ttl_ms)
   return state, due_ms, expires_ms
 end
 
--- When a job is due next, in ms; 0 if it is done, or a consumer holds it.
-local function next_due(job)
-  return job and job[STATE] ~= LEASED and job[STATE] ~= DONE and job[DUE_MS] or 0
-end
-
 -- Redis orders timers with the same due time by the text of their numbers. Numbers begin with seven digits, so this is
 -- the order of publishing for nine million jobs, and later except where the number of digits changes.
 local BEFORE_FIRST = 1000000
@@ -78,7 +73,7 @@ end
 -- content, was dead; the request is a repeated one. Refused: the key is taken, the idempotency key stands for another
 -- request, the queue is full, or closed.
 local CREATED, EXISTS, REPLACED, REVIVED, REPLAYED = 1, 2, 4, 5, 6
-local KEY_TAKEN, KEY_REUSED, QUEUE_FULL, QUEUE_CLOSED = 7, 8, 9, 10
+local KEY_TAKEN, KEY_REUSED, QUEUE_FULL, QUEUE_CLOSED, IS_DONE = 7, 8, 9, 10, 11
 
 -- The content that a call publishes: header and payload of a job, and the key of the payload if it was uploaded ('').
 local function version_of(header, payload, uploaded)
@@ -89,12 +84,17 @@ local function version_of(header, payload, uploaded)
   return version
 end
 
+-- Whether a record of this length may be written in the place of the record of a job.
+local function fits(number, bytes)
+  return (number % CHUNK + 1) * (bytes + FIELD_BYTES) <= REPLACED_BYTES
+end
+
 -- Stores the payload of a version of a job as a body if it is too large for the record. Returns what follows the header,
 -- the flags, and whether there is a body.
 local function store_payload(version, number, body)
   local flags = bit.band(version.flags, 255 + PRIORITY_BITS)
   local bytes = HEADER_BYTES + #version.extension + #version.payload
-  if bit.band(version.flags, BODY_OUTSIDE) == 0 and (number % CHUNK + 1) * (bytes + FIELD_BYTES) <= REPLACED_BYTES then
+  if bit.band(version.flags, BODY_OUTSIDE) == 0 and fits(number, bytes) then
     return version.extension .. version.payload, flags, false
   end
   rarely().store_body(body, version.payload, version.uploaded)

@@ -16,7 +16,7 @@ use tidegate_local_redis::{RedisServer, ServerBinary, free_port};
 use crate::dev::{self, cluster, start};
 use crate::workspace::Workspace;
 use durability::BenchDurability;
-use scenarios::{BenchScenario, SCENARIOS};
+use scenarios::{BenchScenario, BenchStackKind, SCENARIOS};
 use versus::VersusOptions;
 
 const LOADGEN: &str = "tidegate-loadgen";
@@ -74,31 +74,15 @@ fn measure(
     let mut reports = Vec::new();
     for scenario in SCENARIOS.iter().filter(is_wanted) {
         let file = folder.join(format!("{}.json", scenario.name));
-        let stack = BenchStack::start(
-            workspace,
-            options,
-            &binary,
-            &folder,
-            BenchRedis::One,
-            signals,
-        )?;
-        let versus = match scenario.versus_cluster {
-            true => {
-                let folder = folder.join("cluster");
-                fs::create_dir_all(&folder)
-                    .map_err(|error| format!("{}: {error}", folder.display()))?;
-                let stack = BenchStack::start(
-                    workspace,
-                    options,
-                    &binary,
-                    &folder,
-                    BenchRedis::Cluster,
-                    signals,
-                );
-                Some(stack?)
-            }
-            false => None,
+        let start = |kind, folder: &Path| {
+            fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            BenchStack::start(workspace, options, &binary, folder, kind, signals)
         };
+        let stack = start(scenario.stack, &folder)?;
+        let versus = scenario
+            .versus
+            .map(|kind| start(kind, &folder.join("versus")));
+        let versus = versus.transpose()?;
         stack.measure(versus.as_ref(), scenario, options, &file, signals)?;
         let outcome = read(&file)?;
         reports.extend(outcome["reports"].as_array().cloned().unwrap_or_default());
@@ -107,14 +91,6 @@ fn measure(
     println!("\nall reports: {}", workspace.display(&written));
     let counts = |report: &Value| report["problems"].as_array().is_some_and(Vec::is_empty);
     Ok(reports.iter().all(counts))
-}
-
-/// The Redis of a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BenchRedis {
-    One,
-    /// Three primaries.
-    Cluster,
 }
 
 /// A Redis, its replicas if publishes wait for any, one API, two pumps. Dropping it stops them.
@@ -133,7 +109,7 @@ impl BenchStack {
         wanted: &BenchOptions,
         binary: &ServerBinary,
         folder: &Path,
-        redis: BenchRedis,
+        kind: BenchStackKind,
         signals: &StopRequests,
     ) -> Result<Self, CommandError> {
         let port = || free_port().ok_or_else(|| "no free port".to_owned());
@@ -141,9 +117,10 @@ impl BenchStack {
             port: port()?,
             admin_port: port()?,
             redis: None,
-            cluster: redis == BenchRedis::Cluster,
+            cluster: kind == BenchStackKind::Cluster,
             pumps: PUMPS,
             relay: None,
+            cold: kind == BenchStackKind::Cold,
             release: true,
         };
         let mut stack = Self {
@@ -161,23 +138,33 @@ impl BenchStack {
             ..
         } = &mut stack;
         let programs = options.programs(workspace, folder);
-        let (arguments, of_api) = match redis {
-            BenchRedis::One => {
+        let (of_api, of_pumps) = match kind {
+            BenchStackKind::One | BenchStackKind::Cold => {
                 let redis = wanted.durability.server(binary)?;
                 *replicas = wanted.durability.replicas(binary, &redis, signals)?;
                 let url = redis_url.insert(redis.url()).clone();
                 session.redis = Some(redis);
-                let arguments = vec!["--redis".to_owned(), url];
-                (arguments, wanted.durability.flags_of_api(folder)?.to_vec())
+                let mut of_pumps = vec!["--redis".to_owned(), url];
+                let mut of_api = of_pumps.clone();
+                let mut settings = wanted.durability.settings_of_api();
+                if options.cold {
+                    let cold = start::cold_settings(folder)?;
+                    let file = folder.join("pump.toml");
+                    of_pumps.extend(start::settings_arguments(&file, &cold)?);
+                    settings += &cold;
+                }
+                let file = folder.join("api.toml");
+                of_api.extend(start::settings_arguments(&file, &settings)?);
+                (of_api, of_pumps)
             }
-            BenchRedis::Cluster => {
+            BenchStackKind::Cluster => {
                 let cluster = session.cluster.insert(cluster::start(binary.clone(), 0)?);
-                (cluster::arguments(cluster, folder)?, Vec::new())
+                let arguments = cluster::arguments(cluster, folder)?;
+                (arguments.clone(), arguments)
             }
         };
-        let of_api = [&arguments[..], &of_api].concat();
         start_api(&programs, options.ports(), &of_api, session, signals)?;
-        start_pumps(&programs, options.pumps, &arguments, session, signals)?;
+        start_pumps(&programs, options.pumps, &of_pumps, session, signals)?;
         Ok(stack)
     }
 

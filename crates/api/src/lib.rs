@@ -15,6 +15,7 @@ mod accounts;
 mod admin;
 mod app;
 mod arguments;
+mod cold_status;
 mod config;
 mod daemon;
 mod dashboard;

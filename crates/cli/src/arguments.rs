@@ -1,5 +1,6 @@
 //! The arguments of the command line.
 
+pub(crate) mod admin_port;
 pub(crate) mod choice;
 pub(crate) mod connection;
 pub(crate) mod filter;
@@ -20,6 +21,7 @@ use tidegate::DurationMs;
 
 use crate::bench::BenchArguments;
 use crate::capacity::CapacityArguments;
+use crate::cold::ColdArguments;
 use crate::dev::DevArguments;
 use crate::doctor::DoctorArguments;
 use crate::tail::TailArguments;
@@ -70,6 +72,8 @@ pub(crate) enum CliCommand {
     Dev(DevArguments),
     /// Shows and sets the limits of namespaces, on the admin port.
     Namespace(NamespaceArguments),
+    /// Shows the cold tier: payloads of far jobs in an object store.
+    Cold(ColdArguments),
     /// Checks a deployment, and names a remedy for each problem. Exit code 1: there are problems.
     Doctor(DoctorArguments),
     /// Publishes and consumes for a while on a separate queue, and prints rates and latencies.

@@ -1,8 +1,10 @@
 //! `tidegate`: publishes and manages jobs from a terminal or a script. It speaks `/v1` only.
 
+mod admin_port;
 mod arguments;
 mod bench;
 mod capacity;
+mod cold;
 mod commands;
 mod dev;
 mod doctor;
@@ -113,6 +115,7 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
             }
             report.output(arguments.json)?
         }
+        CliCommand::Cold(arguments) => cold::execute(arguments).await?,
         CliCommand::Namespace(arguments) => namespaces::execute(arguments).await?,
         CliCommand::Api(command) => {
             commands::execute(&connect(arguments.connection)?, command).await?

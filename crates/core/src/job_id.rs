@@ -59,6 +59,16 @@ impl JobId {
         self.0 as u16
     }
 
+    /// The 128 bits, big-endian.
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
+    /// The id with these bits.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+
     /// Writes the text form into a buffer, without an allocation.
     pub fn encode(self, buffer: &mut [u8; JOB_ID_BYTES]) -> &mut str {
         Ulid(self.0).array_to_str(buffer)

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 pub use bucket_key::{BucketKey, KeyType, ReadyLine};
 
+use crate::layout::CHUNK_JOBS;
 use crate::{hash_slot, placement};
 
 /// The prefix of every key.
@@ -143,6 +144,12 @@ impl BucketKeys {
         &self.prefix
     }
 
+    /// The hash with the record of this job, and its field there.
+    pub fn record(&self, number: u64) -> (String, String) {
+        let chunk = self.key(&BucketKey::Chunk(number / CHUNK_JOBS));
+        (chunk, format!("{:02}", number % CHUNK_JOBS))
+    }
+
     /// The full name of a key of the bucket.
     pub fn key(&self, key: &BucketKey) -> String {
         format!("{}{key}", self.prefix)
@@ -151,6 +158,11 @@ impl BucketKeys {
     /// Hash: `namespace/queue` → queue number.
     pub fn queues(&self) -> String {
         format!("{}queues", self.prefix)
+    }
+
+    /// How far the cold tier has thawed jobs.
+    pub fn cold(&self) -> String {
+        format!("{}cold", self.prefix)
     }
 
     /// The payload of a job that is stored outside of its record.

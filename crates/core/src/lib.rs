@@ -10,6 +10,7 @@
 mod api_key;
 mod choices;
 pub mod codec;
+mod cold;
 mod durability;
 pub mod duration;
 mod extension;
@@ -40,6 +41,10 @@ pub mod visible_text;
 
 pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, Scope, Scopes};
 pub use choices::{IfExists, IfRunning};
+pub use cold::{
+    COLD_ENTRY_BYTES_MAX, COLD_REFERENCE_BYTES, ColdReference, InvalidSegmentName, PARTITION_MS,
+    Partition, SegmentName,
+};
 pub use durability::Durability;
 pub use extension::{KEY_HASH_BYTES, RecordExtension, RetryDelays, RetrySteps};
 pub use group_hash::GroupHash;

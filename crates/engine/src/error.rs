@@ -49,8 +49,13 @@ pub enum EngineError {
     #[error("the keys of an atomic call are in several lanes of the queue")]
     SeveralLanes,
     /// Jobs with keys may be placed by too many numbers of lanes. Nothing was changed.
-    #[error("jobs with keys are still placed by these numbers of lanes: {0}")]
+    #[error(
+        "jobs with keys are still placed by these numbers of lanes: {0}; set one of them, or wait until such jobs have ended"
+    )]
     KeysUnsettled(LaneNumbers),
+    /// The payload of the job is in the cold tier, which cannot be read now.
+    #[error("the payload is in the cold tier, which cannot be read now")]
+    PayloadUnavailable,
     /// The pool moves to a deployment that the settings of this process do not name, and that may have the job. Jobs
     /// that are here may have been changed.
     #[error("the pool is moving, and this process does not know where to")]
@@ -110,12 +115,16 @@ pub enum AccessError {
     Failed(#[from] EngineError),
 }
 
-/// Counts and logs the failure, unless the namespace is full, or keys are not settled.
+/// Logs the failure, and counts a failure of Redis; a full namespace, and keys that are not settled, are none.
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::NamespaceFull(full) => return Self::NamespaceFull(full),
-            StoreError::KeysUnsettled(numbers) => return Self::KeysUnsettled(numbers),
+        match &error {
+            StoreError::NamespaceFull(full) => return Self::NamespaceFull(*full),
+            StoreError::KeysUnsettled(numbers) => return Self::KeysUnsettled(*numbers),
+            StoreError::ColdUnavailable(why) => {
+                tracing::error!(%why, "failed to read a payload from the cold tier");
+                return Self::PayloadUnavailable;
+            }
             _ => {}
         }
         record_store_error(&error);
@@ -132,7 +141,8 @@ impl From<PublishRefusal> for EngineError {
         match refusal {
             PublishRefusal::KeyTaken => Self::KeyTaken,
             PublishRefusal::KeyReused => Self::KeyReused,
-            PublishRefusal::QueueFull => Self::QueueFull,
+            // A lane that is asked has no unfinished job with the key.
+            PublishRefusal::QueueFull | PublishRefusal::IsDone(_) => Self::QueueFull,
             PublishRefusal::QueueClosed => Self::QueueClosed,
         }
     }

@@ -183,9 +183,10 @@ impl AuditOutput {
             found,
             repaired: is_repaired,
             queues_not_compared: not_compared,
+            segments_not_checked,
         } = summary;
         let line = if self.json {
-            json!({ "buckets": buckets, "jobs": jobs, "found": found, "repaired": is_repaired, "not_compared": not_compared })
+            json!({ "buckets": buckets, "jobs": jobs, "found": found, "repaired": is_repaired, "not_compared": not_compared, "segments_not_checked": segments_not_checked })
                 .to_string()
         } else {
             format!(
@@ -195,6 +196,9 @@ impl AuditOutput {
         };
         self.print_line(&line);
         match self.output_error.take() {
+            None if segments_not_checked > 0 => Err(format!(
+                "{segments_not_checked} segments of the cold tier were not looked for, since the object store could not be listed"
+            )),
             None => Ok(()),
             Some(error) => Err(format!("failed to write to standard output: {error}")),
         }

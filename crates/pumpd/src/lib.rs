@@ -12,6 +12,7 @@
 //! * `scheduler` keeps the next due time of each bucket in a timing wheel, and starts a run for a bucket that is due.
 //! * `bucket` makes the due calls of one run; `schedules` publishes the jobs of due ticks.
 //! * `kept_dead` deletes old dead jobs, without a lock.
+//! * `cold` moves payloads of far jobs to an object store, and back in time.
 //! * `sizes` reads the sizes of queues in the buckets of this instance for a scrape, `size_metrics` shows them.
 //! * `audit` is not part of the daemon: it is a command for operators that checks the buckets.
 //!
@@ -22,6 +23,7 @@ mod audit;
 mod bucket;
 mod bucket_states;
 mod clock_watch;
+mod cold;
 mod config;
 mod daemon;
 mod instance;

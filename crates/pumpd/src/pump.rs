@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 
 use crate::clock_watch;
+use crate::cold;
 use crate::config::PumpConfig;
 use crate::instance::Instance;
 use crate::kept_dead;
@@ -59,6 +60,7 @@ pub(crate) async fn run(
     let (changes, changed) = mpsc::unbounded_channel();
     let leases = Arc::new(BucketLeases::new(changes, instance.measures.held()));
     sizes.add(name, instance.store.clone(), Arc::clone(&leases));
+    let cold = cold::run(name, Arc::clone(&instance), Arc::clone(&leases));
     let lease_keeper = LeaseKeeper::new(Arc::clone(&instance), leases, stop.clone());
     let scheduler = Scheduler::new(Arc::clone(&instance));
     let pumping = async {
@@ -77,6 +79,7 @@ pub(crate) async fn run(
         _ = pumping => {}
         never = watching => match never {},
         never = deleting => match never {},
+        never = cold => match never {},
         () = limit => tracing::warn!(
             pool = name,
             "timed out releasing buckets during the stop: other pumps take them when the membership expires"

@@ -11,6 +11,8 @@
 //!  list      list_jobs.lua ──► records, and the beginnings of bodies: attributes, and how long the body is
 //! ```
 //!
+//! The payload of a job in the cold tier is read from there, in the same places.
+//!
 //! Lua copies each argument and each result, and Redis executes nothing else in this time. A long transfer would also
 //! delay all calls behind it on the same connection.
 
@@ -19,7 +21,7 @@ use futures_util::future::try_join_all;
 use redis::{Cmd, Value};
 use tidegate_core::codec::{NewRecord, RecordFlags, RecordHeader, RecordParts};
 use tidegate_core::keys::BucketKeys;
-use tidegate_core::{Job, JobId, QueueKey};
+use tidegate_core::{ColdReference, Job, JobId, QueueKey};
 use tokio::task::yield_now;
 
 use crate::error::StoreError;
@@ -31,7 +33,7 @@ pub const SMALL_TRANSFER_BYTES_MAX: usize = 64 * 1024;
 /// Bodies of this length together, in bytes, are decoded before other tasks have a turn.
 const DECODED_AT_ONCE_BYTES: usize = 1 << 20;
 /// Payloads of up to this many bytes cost less inside of a script than with separate commands.
-const CARRIED_BYTES_MAX: usize = 4 * 1024;
+pub(crate) const CARRIED_BYTES_MAX: usize = 4 * 1024;
 /// Time to live of an upload, in ms. The script that makes it a body follows in the same pipeline: this is ample.
 pub(crate) const UPLOAD_MS: u64 = 60_000;
 /// Bodies that are read at the same time. Replies have a time limit, so their size must be bounded.
@@ -139,7 +141,12 @@ impl StoredRecord {
         self.header().flags.has(RecordFlags::BODY_OUTSIDE)
     }
 
-    /// Whether the payload is to be fetched from its own key. A payload is never empty: it has a seal.
+    /// Whether the payload is in the cold tier.
+    pub(crate) const fn is_cold(&self) -> bool {
+        self.parts.cold.is_some()
+    }
+
+    /// Whether the payload is to be fetched from its own key, or the cold tier. A payload is never empty: it has a seal.
     pub(crate) fn is_without_payload(&self) -> bool {
         self.parts.payload.is_empty() && self.is_outside()
     }
@@ -167,17 +174,40 @@ impl StoredRecord {
     }
 }
 
+/// A payload that was fetched after its record.
+enum FetchedBody {
+    Payload(Bytes),
+    Missing,
+    /// It is in the cold tier. The text says why it cannot be read.
+    Unavailable(String),
+}
+
+impl FetchedBody {
+    fn payload(self) -> Option<Bytes> {
+        match self {
+            Self::Payload(payload) => Some(payload),
+            Self::Missing | Self::Unavailable(_) => None,
+        }
+    }
+}
+
 /// Why a job cannot be returned.
 pub(crate) enum JobReadError {
     /// It was deleted after the script and before its body was fetched.
     Gone,
     /// It is damaged. The text names the job and the damage.
     Corrupt(String),
+    /// Its payload is in the cold tier, and cannot be read from there now. The text names the job and the reason.
+    Unavailable(String),
 }
 
 impl JobReadError {
     fn corrupt(id: JobId, how: impl std::fmt::Display) -> Self {
         Self::Corrupt(format!("job {id}: {how}"))
+    }
+
+    fn unavailable(id: JobId, why: impl std::fmt::Display) -> Self {
+        Self::Unavailable(format!("job {id}: {why}"))
     }
 }
 
@@ -190,14 +220,14 @@ impl Store {
         records: Vec<StoredRecord>,
     ) -> Result<Vec<Result<Job, JobReadError>>, StoreError> {
         let left = records.iter().filter(|record| record.is_without_payload());
-        let left: Vec<JobId> = left.map(|record| record.id).collect();
-        let mut fetched = self.fetch(&left, BodyPart::Whole).await?.into_iter();
+        let places: Vec<_> = left.map(|record| (record.id, record.parts.cold)).collect();
+        let mut fetched = self.fetch(&places, BodyPart::Whole).await?.into_iter();
         let (mut jobs, mut decoded_bytes) = (Vec::with_capacity(records.len()), 0);
-        for mut record in records {
+        for record in records {
             if record.is_without_payload() {
-                record.parts.payload = fetched.next().flatten().unwrap_or_default();
-                decoded_bytes += record.parts.payload.len();
-                jobs.push(self.decode_fetched(queue, record).await?);
+                let body = fetched.next().unwrap_or(FetchedBody::Missing);
+                jobs.push(self.decode_fetched(queue, record, body).await?);
+                decoded_bytes += jobs.last().map_or(0, body_bytes);
                 if decoded_bytes > DECODED_AT_ONCE_BYTES {
                     decoded_bytes = 0;
                     yield_now().await;
@@ -225,17 +255,24 @@ impl Store {
         for most in BEGINNING_BYTES {
             let is_unknown = |at: &usize| decoded[*at].is_err() && records[*at].is_outside();
             let unknown: Vec<usize> = (0..records.len()).filter(is_unknown).collect();
-            let ids: Vec<JobId> = unknown.iter().map(|at| records[*at].id).collect();
-            let fetched = self.fetch(&ids, BodyPart::Beginning(most)).await?;
-            for (at, payload) in unknown.into_iter().zip(fetched) {
-                records[at].parts.payload = payload.unwrap_or_default();
+            let place = |at: &usize| (records[*at].id, records[*at].parts.cold);
+            let places: Vec<_> = unknown.iter().map(place).collect();
+            let fetched = self.fetch(&places, BodyPart::Beginning(most)).await?;
+            for (at, body) in unknown.into_iter().zip(fetched) {
+                let is_cold = records[at].parts.cold.is_some();
+                records[at].parts.payload = body.payload().unwrap_or_default();
+                // Of a cold payload all is read.
+                let most = if is_cold { usize::MAX } else { most };
                 decoded[at] = records[at].decode_beginning(most);
             }
         }
         let mut jobs = Vec::with_capacity(records.len());
         for (record, decoded) in records.into_iter().zip(decoded) {
             jobs.push(match decoded.is_err() && record.is_outside() {
-                true => self.decode_fetched(queue, record).await?.map(without_body),
+                true => {
+                    let job = self.decode_fetched(queue, record, FetchedBody::Missing);
+                    job.await?.map(without_body)
+                }
                 false => decoded,
             });
         }
@@ -245,7 +282,7 @@ impl Store {
     /// Fetches the payload of one job, and decodes it; `None` if it does not exist any more.
     ///
     /// # Errors
-    /// Redis is unavailable, or the job is damaged.
+    /// Redis is unavailable, or the object store of a cold payload; or the job is damaged.
     pub(crate) async fn fetch_job(
         &self,
         queue: &QueueKey,
@@ -254,54 +291,95 @@ impl Store {
         match self.fetch_bodies(queue, vec![record]).await?.pop() {
             Some(Ok(job)) => Ok(Some(job)),
             Some(Err(JobReadError::Corrupt(how))) => Err(StoreError::corrupt(how)),
+            Some(Err(JobReadError::Unavailable(why))) => Err(StoreError::ColdUnavailable(why)),
             Some(Err(JobReadError::Gone)) | None => Ok(None),
         }
     }
 
-    /// Decodes a record whose body was fetched after it. If the body does not fit, both are read again in one step.
+    /// Decodes a record whose body was fetched after it. If the body does not fit, both are read again in one step: the
+    /// job may have got another version, or its payload may be back from the cold tier.
     async fn decode_fetched(
         &self,
         queue: &QueueKey,
-        record: StoredRecord,
+        mut record: StoredRecord,
+        body: FetchedBody,
     ) -> Result<Result<Job, JobReadError>, StoreError> {
-        if let Ok(job) = record.decode() {
+        let mut why_cold = None;
+        match body {
+            FetchedBody::Payload(payload) => record.parts.payload = payload,
+            FetchedBody::Missing => {}
+            FetchedBody::Unavailable(why) => why_cold = Some(why),
+        }
+        if let (Ok(job), None) = (record.decode(), &why_cold) {
             return Ok(Ok(job));
         }
-        Ok(match self.whole_record(queue, record.id).await? {
-            None => Err(JobReadError::Gone),
-            Some(now) if now.is_without_payload() => {
+        let Some(now) = self.whole_record(queue, record.id).await? else {
+            return Ok(Err(JobReadError::Gone));
+        };
+        Ok(match now.parts.cold {
+            Some(_) => {
+                let why = why_cold.unwrap_or_else(|| "its payload has just been frozen".to_owned());
+                Err(JobReadError::unavailable(now.id, why))
+            }
+            None if now.is_without_payload() => {
                 Err(JobReadError::corrupt(now.id, "its body is missing"))
             }
-            Some(now) => now.decode(),
+            None => now.decode(),
         })
     }
 
-    async fn fetch(&self, ids: &[JobId], part: BodyPart) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let mut bodies = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(BODIES_PER_ROUND) {
-            bodies.extend(self.fetch_round(ids, part).await?);
+    /// The payloads of jobs, each from the cold tier if it is there, otherwise from its own key.
+    async fn fetch(
+        &self,
+        places: &[(JobId, Option<ColdReference>)],
+        part: BodyPart,
+    ) -> Result<Vec<FetchedBody>, StoreError> {
+        let mut bodies = Vec::with_capacity(places.len());
+        for places in places.chunks(BODIES_PER_ROUND) {
+            let round = places
+                .iter()
+                .map(|(id, cold)| self.fetch_one(*id, *cold, part));
+            bodies.extend(try_join_all(round).await?);
         }
         Ok(bodies)
     }
 
-    async fn fetch_round(
+    async fn fetch_one(
         &self,
-        ids: &[JobId],
+        id: JobId,
+        cold: Option<ColdReference>,
         part: BodyPart,
-    ) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let fetches = ids.iter().map(|id| async move {
-            let body = self.keys(id.bucket()).body(id.number());
-            let get = match part {
-                BodyPart::Whole => Cmd::get(body),
-                BodyPart::Beginning(most) => Cmd::getrange(body, 0, most as isize - 1),
-            };
-            self.large_command::<Value>(&get).await
-        });
-        let answers = try_join_all(fetches).await?;
-        let bodies = answers.into_iter().map(|answer| match answer {
-            Value::BulkString(bytes) => Some(bytes.into()),
-            _ => None,
-        });
-        Ok(bodies.collect())
+    ) -> Result<FetchedBody, StoreError> {
+        if let Some(reference) = cold {
+            let read = self.read_cold_payload(id, reference).await;
+            return Ok(read.map_or_else(FetchedBody::Unavailable, FetchedBody::Payload));
+        }
+        let body = self.keys(id.bucket()).body(id.number());
+        let get = match part {
+            BodyPart::Whole => Cmd::get(body),
+            BodyPart::Beginning(most) => Cmd::getrange(body, 0, most as isize - 1),
+        };
+        Ok(match self.large_command::<Value>(&get).await? {
+            Value::BulkString(bytes) => FetchedBody::Payload(bytes.into()),
+            _ => FetchedBody::Missing,
+        })
     }
+
+    /// The record of a job as it is now, without a payload outside of it; `None` if there is none that can be read.
+    pub(crate) async fn record_parts(&self, id: JobId) -> Result<Option<RecordParts>, StoreError> {
+        let (chunk, field) = self.keys(id.bucket()).record(id.number());
+        let record: Option<Bytes> = self.command(&Cmd::hget(chunk, field)).await?;
+        Ok(record.and_then(|record| RecordParts::split(&record).ok()))
+    }
+
+    /// Payloads that are in their own keys; `None` where there is none.
+    pub(crate) async fn bodies_of(&self, ids: &[JobId]) -> Result<Vec<Option<Bytes>>, StoreError> {
+        let places: Vec<_> = ids.iter().map(|id| (*id, None)).collect();
+        let bodies = self.fetch(&places, BodyPart::Whole).await?.into_iter();
+        Ok(bodies.map(FetchedBody::payload).collect())
+    }
+}
+
+fn body_bytes(job: &Result<Job, JobReadError>) -> usize {
+    job.as_ref().map_or(0, |job| job.body.len())
 }

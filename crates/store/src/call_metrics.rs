@@ -16,7 +16,7 @@ const LATENCY_BOUNDS: [f64; 16] = [
 ];
 
 const LABELS: [&str; 3] = ["node", "command", "status"];
-const REGISTERED_ONCE: &str = "a valid family that is registered once";
+pub(crate) const REGISTERED_ONCE: &str = "a valid family that is registered once";
 
 static LATENCY: LazyLock<HistogramVec> = LazyLock::new(|| {
     let options = HistogramOpts::new(

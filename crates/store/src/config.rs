@@ -75,6 +75,22 @@ pub struct StoreConfig {
     pub command_timeout: Duration,
     /// Whether to start with a server that may lose jobs.
     pub unsafe_server: UnsafeServer,
+    /// Where the cold tier keeps payloads: `s3://`, `gs://`, `az://` or `file://`. Without it no payload is frozen.
+    #[serde(deserialize_with = "unless_empty")]
+    pub cold_url: Option<String>,
+    /// Whether payloads are frozen; otherwise all come back.
+    pub cold_freeze: bool,
+    /// Payloads of jobs that are due later than this are frozen.
+    #[serde(with = "tidegate_core::duration")]
+    pub cold_after: Duration,
+    /// Payloads of fewer bytes are not frozen.
+    pub cold_payload_bytes_min: usize,
+    /// The pause between two looks at far jobs. Pumps use it.
+    #[serde(with = "tidegate_core::duration")]
+    pub cold_interval: Duration,
+    /// How long segments stay that no job refers to.
+    #[serde(with = "tidegate_core::duration")]
+    pub cold_keep: Duration,
 }
 
 /// Whether to start with a server without append-only file, or with a `maxmemory-policy` that evicts keys.
@@ -165,6 +181,12 @@ impl Default for StoreConfig {
             connect_timeout: Duration::from_secs(1),
             command_timeout: Duration::from_secs(3),
             unsafe_server: UnsafeServer::Refuse,
+            cold_url: None,
+            cold_freeze: true,
+            cold_after: Duration::from_secs(60 * 60),
+            cold_payload_bytes_min: 64,
+            cold_interval: Duration::from_secs(10 * 60),
+            cold_keep: Duration::from_secs(60 * 60),
         }
     }
 }
@@ -189,6 +211,10 @@ impl std::fmt::Debug for StoreConfig {
             .field("connect_timeout", &self.connect_timeout)
             .field("command_timeout", &self.command_timeout)
             .field("unsafe_server", &self.unsafe_server)
+            .field("cold_freeze", &self.cold_freeze)
+            .field("cold_after", &self.cold_after)
+            .field("cold_payload_bytes_min", &self.cold_payload_bytes_min)
+            .field("cold_keep", &self.cold_keep)
             .finish_non_exhaustive()
     }
 }

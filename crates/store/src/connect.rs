@@ -1,7 +1,7 @@
 //! Connecting to a deployment, and the checks before its first use.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use redis::{Cmd, IntoConnectionInfo};
@@ -9,10 +9,12 @@ use tidegate_core::keys::{self, DeploymentKeys};
 use tidegate_core::{SlotWidth, placement};
 use tokio::time::{Instant, sleep};
 
+use crate::cold_tier::ColdTier;
 use crate::config::StoreConfig;
 use crate::connect_error::{ConnectError, ServerCheckError};
 use crate::link::Link;
 use crate::server_check;
+use crate::stamp;
 use crate::store::{Store, StoreInner};
 use crate::waiter_id::WaiterId;
 
@@ -45,11 +47,18 @@ impl Store {
                 buckets: DeploymentKeys::new(config.buckets),
                 slot_width,
                 link,
+                deployment_id: OnceLock::new(),
+                cold: OnceLock::new(),
                 expects_durable: AtomicBool::new(false),
             }),
             now_ms: None,
         };
-        claim_layout(&store).await?;
+        let id = claim_layout(&store).await?;
+        let cold = ColdTier::open(config, &id);
+        let cold = cold.map_err(|error| ConnectError::BadConfig(error.to_string()))?;
+        // Both are set once, before any other call.
+        let _ = store.inner.cold.set(cold);
+        let _ = store.inner.deployment_id.set(id);
         Ok(store)
     }
 
@@ -125,9 +134,10 @@ fn check_buckets(config: &StoreConfig) -> Result<(), ConnectError> {
     )))
 }
 
-/// Writes the layout into a new deployment; rejects a deployment with another layout.
-async fn claim_layout(store: &Store) -> Result<(), ConnectError> {
-    let ours = server_check::layout(&store.inner.config);
+/// Writes the stamp of a new deployment; rejects a deployment with another layout. Returns the id of the deployment.
+async fn claim_layout(store: &Store) -> Result<String, ConnectError> {
+    let config = &store.inner.config;
+    let ours = stamp::random(config);
     // A Redis that is full executes no `SET`, but its jobs can be consumed.
     let known: Option<String> = store.command(&Cmd::get(keys::LAYOUT)).await?;
     let found = match known {
@@ -138,8 +148,13 @@ async fn claim_layout(store: &Store) -> Result<(), ConnectError> {
             store.command(&set).await?
         }
     };
-    match found {
-        Some(found) if found != ours => Err(ServerCheckError::OtherLayout { found, ours }.into()),
-        _ => Ok(()),
+    let stamp = found.unwrap_or(ours);
+    match stamp::id_of(&stamp, config) {
+        Some(id) => Ok(id.to_owned()),
+        None => Err(ServerCheckError::OtherLayout {
+            ours: stamp::with_id(config, "…"),
+            found: stamp,
+        }
+        .into()),
     }
 }

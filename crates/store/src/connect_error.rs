@@ -55,7 +55,7 @@ pub enum ServerCheckError {
     CannotTellFsync(String),
     /// The deployment was created with another layout.
     #[error(
-        "redis has another layout ({found}; this daemon is configured for {ours}): use the settings with which the deployment was created, or another deployment"
+        "redis has another layout ({found}; this daemon is configured for {ours}): use the settings with which the deployment was created, or another deployment; data without an id need one, see CHANGELOG.md"
     )]
     OtherLayout {
         /// The layout in Redis.

@@ -69,6 +69,9 @@ pub enum StoreError {
     /// Stored data, or a reply, is damaged or has an unexpected form.
     #[error("unexpected data in redis: {0}")]
     Corrupt(String),
+    /// The payload of the job is in the cold tier, which cannot be read now. A later call may succeed.
+    #[error("the payload is in the cold tier and cannot be read now: {0}")]
+    ColdUnavailable(String),
     /// The namespace has as much as it may. Nothing was stored.
     #[error("{0}")]
     NamespaceFull(NamespaceFull),
@@ -192,7 +195,7 @@ impl StoreError {
             | Self::PlacementStale(_)
             | Self::KeysUnsettled(_)
             | Self::LanesLost => true,
-            Self::Corrupt(_) => false,
+            Self::Corrupt(_) | Self::ColdUnavailable(_) => false,
         }
     }
 

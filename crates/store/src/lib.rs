@@ -12,6 +12,9 @@ mod bodies;
 mod call_metrics;
 mod calls;
 mod clocks;
+mod cold;
+mod cold_status;
+mod cold_tier;
 mod config;
 mod connect;
 mod connect_error;
@@ -19,6 +22,7 @@ mod directory;
 mod durability;
 mod error;
 mod history;
+mod inline_limit;
 mod lanes;
 mod limits;
 mod link;
@@ -41,6 +45,7 @@ mod server_check;
 mod server_figures;
 mod server_info;
 mod server_times;
+mod stamp;
 mod store;
 mod subscription;
 mod table;
@@ -54,6 +59,7 @@ mod write_probe;
 pub use api_keys::{ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyPage, ApiKeys, SecretHash};
 pub use audit::{AuditEvent, AuditFinding, AuditOptions, AuditSummary, Inconsistency};
 pub use bodies::SMALL_TRANSFER_BYTES_MAX;
+pub use cold_status::{ColdListing, ColdStatus};
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect_error::{ConnectError, ServerCheckError};
 pub use directory::JobDirectory;
@@ -84,14 +90,15 @@ pub use table::{
 pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
-    AckRequest, Acked, AfterFailure, CancelOutcome, ChangeOutcome, Claim, DueTimes, FailRequest,
-    IdempotentRequest, InvalidPosition, JobEnd, JobReference, JobSelection, JobSurroundings,
-    JobsBefore, KeyPlace, KeyedCall, KeysCursor, LIST_HINTS_MAX, LOAD_HINTS_MAX, LaneKeys,
-    LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue,
-    LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX,
-    PeekedJob, PolledQueue, PromoteOutcome, Promoted, PublishJob, PublishRefusal, PublishReply,
-    PublishedTicks, QueuePage, QueuePosition, RateOwner, ReserveOptions, ReservedJobs, Roster,
-    SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, StoredJob,
-    SweepOutcome, TakenUnits, TickOutcome, TickPublish, WaitingOutcome,
+    AckRequest, Acked, AfterFailure, COLD_CALL_BYTES, COLD_CALL_JOBS, CancelOutcome, ChangeOutcome,
+    Claim, ColdMark, ColdProgress, DueTimes, FailRequest, FrozenPayload, IdempotentRequest,
+    InvalidPosition, JobEnd, JobReference, JobSelection, JobSurroundings, JobsBefore, KeyPlace,
+    KeyedCall, KeysCursor, LIST_HINTS_MAX, LOAD_HINTS_MAX, LaneKeys, LeaseLength, LeaseOutcome,
+    LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
+    MoveDueOutcome, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob, PolledQueue,
+    PromoteOutcome, Promoted, PublishJob, PublishRefusal, PublishReply, PublishedTicks, QueuePage,
+    QueuePosition, RateOwner, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX,
+    SWEEP_CHUNKS_MAX, ScheduleTick, SchedulesDue, ServerLeaders, StoredJob, SweepOutcome,
+    TakenUnits, TickOutcome, TickPublish, WaitingOutcome, WarmPayload, WarmPayloads,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

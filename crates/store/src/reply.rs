@@ -55,6 +55,15 @@ impl Reply {
         }
     }
 
+    /// Whether the caller does not lead the bucket.
+    pub(crate) fn is_lost(&self) -> Result<bool, StoreError> {
+        match self.token() {
+            "ok" => Ok(false),
+            "lost" => Ok(true),
+            _ => self.unknown(),
+        }
+    }
+
     /// The number of values that were not read yet.
     pub(crate) fn left(&self) -> usize {
         self.values.len()

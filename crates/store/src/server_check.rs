@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use tidegate_core::codec::LAYOUT_VERSION;
 use tidegate_core::keys;
 
 use crate::config::{StoreConfig, UnsafeServer};
@@ -10,6 +9,7 @@ use crate::connect_error::{ConnectError, ServerCheckError};
 use crate::link::server::TimedConnection;
 use crate::permissions;
 use crate::server_info::ServerInfo;
+use crate::stamp;
 
 /// Redis 7.0 introduced script flags. With them consume and ack work at `maxmemory`.
 const VERSION_MIN: (u32, u32) = (7, 0);
@@ -52,22 +52,18 @@ pub(crate) async fn check_primary(session: &TimedConnection<'_>, config: &StoreC
 pub(crate) async fn check_successor(session: &TimedConnection<'_>, config: &StoreConfig) {
     check_primary(session, config).await;
     let get = redis::Cmd::get(keys::LAYOUT);
-    if let Ok(found) = session.command::<Option<String>>(&get).await
-        && found != Some(layout(config))
+    let found = session.command::<Option<String>>(&get).await;
+    if let Ok(found) = found
+        && found
+            .as_deref()
+            .and_then(|stamp| stamp::id_of(stamp, config))
+            .is_none()
     {
         tracing::error!(
             ?found,
-            "the new master does not have this deployment's data: check which server was promoted"
+            "the new master has another layout, or no data of a deployment: check which server was promoted"
         );
     }
-}
-
-/// The value of the layout key.
-pub(crate) fn layout(config: &StoreConfig) -> String {
-    let StoreConfig {
-        buckets, slot_ms, ..
-    } = config;
-    format!("layout={LAYOUT_VERSION} buckets={buckets} slot_ms={slot_ms}")
 }
 
 /// The settings of this server that may lose jobs.

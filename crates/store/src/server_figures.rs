@@ -6,8 +6,9 @@ use futures_util::future::join_all;
 use tidegate_core::keys;
 
 use crate::connect_error::ServerCheckError;
-use crate::server_check::{layout, risks};
+use crate::server_check::risks;
 use crate::server_info::ServerInfo;
+use crate::stamp;
 use crate::store::Store;
 
 /// Sums of the figures of all Redis servers that have keys. A figure that a server does not report counts as 0.
@@ -29,9 +30,9 @@ pub struct ServerFigures {
     pub without_append_only_file: u64,
     /// Servers that may evict jobs: their `maxmemory-policy` is not `noeviction`.
     pub evicting: u64,
-    /// Whether the layout of the stored data is missing, or differs from the layout of this process: Redis was emptied,
-    /// or has the data of another deployment. `None` if its server does not reply.
-    pub has_other_layout: Option<bool>,
+    /// Whether the stamp of the deployment is missing, or is another one than this process has found at its start: Redis
+    /// was emptied, or has the data of another deployment. `None` if its server does not reply.
+    pub has_other_stamp: Option<bool>,
 }
 
 impl Store {
@@ -44,20 +45,24 @@ impl Store {
             let answer = ServerInfo::read(&session, &[]).await.ok()?;
             Some(read(&answer, database))
         });
-        let (figures, has_other_layout) = tokio::join!(join_all(figures), self.has_other_layout());
+        let (figures, has_other_stamp) = tokio::join!(join_all(figures), self.has_other_stamp());
         let figures: Vec<_> = figures.into_iter().flatten().collect();
         (!figures.is_empty()).then(|| ServerFigures {
-            has_other_layout,
+            has_other_stamp,
             ..sum(figures)
         })
     }
 
-    /// Whether the layout of the stored data is missing, or differs from the layout of this process. `None` if its
-    /// server does not reply.
-    pub async fn has_other_layout(&self) -> Option<bool> {
+    /// Whether the stamp of the deployment is missing, or is another one than this process has found at its start:
+    /// Redis was emptied or replaced. `None` if its server does not reply.
+    pub async fn has_other_stamp(&self) -> Option<bool> {
         let get = redis::Cmd::get(keys::LAYOUT);
         let found: Option<String> = self.command(&get).await.ok()?;
-        Some(found != Some(layout(&self.inner.config)))
+        let inner = &self.inner;
+        let id = found
+            .as_deref()
+            .and_then(|stamp| stamp::id_of(stamp, &inner.config));
+        Some(id.is_none() || id != inner.deployment_id.get().map(String::as_str))
     }
 }
 
@@ -104,7 +109,7 @@ fn read(info: &ServerInfo, database: i64) -> ServerFigures {
         without_append_only_file: has_risk(|it| matches!(it, ServerCheckError::NoAppendOnlyFile))
             .into(),
         evicting: has_risk(|it| matches!(it, ServerCheckError::Evicts(_))).into(),
-        has_other_layout: None,
+        has_other_stamp: None,
     }
 }
 
@@ -135,7 +140,7 @@ mod tests {
             total_ttl_keys: 2,
             without_append_only_file: 1,
             evicting: 1,
-            has_other_layout: None,
+            has_other_stamp: None,
         };
         assert_eq!(figures, expected);
         assert_eq!(read(&ServerInfo::default(), 0), ServerFigures::default());

@@ -1,11 +1,12 @@
 //! The handle of a deployment. All verbs are its methods.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tidegate_core::keys::{BucketKeys, DeploymentKeys};
 use tidegate_core::{JobId, Lane, Namespace, NamespaceLimits, QueueKey, SlotWidth, placement};
 
+use crate::cold_tier::ColdTier;
 use crate::config::StoreConfig;
 use crate::link::Link;
 use crate::namespace_limits::LimitsByNamespace;
@@ -25,6 +26,10 @@ pub(crate) struct StoreInner {
     pub(crate) buckets: DeploymentKeys,
     pub(crate) slot_width: SlotWidth,
     pub(crate) link: Link,
+    /// The id in the stamp of the deployment, once it is connected.
+    pub(crate) deployment_id: OnceLock<String>,
+    /// The cold tier, once the deployment is connected.
+    pub(crate) cold: OnceLock<ColdTier>,
     /// The id with which this process is registered as waiting for jobs.
     pub(crate) waiter: WaiterId,
     pub(crate) namespace_limits: RwLock<Arc<LimitsByNamespace>>,

@@ -4,9 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use redis::Cmd;
-use tidegate_core::codec::RecordParts;
-use tidegate_core::keys::BucketKey;
 use tidegate_core::{JobState, Namespace, keys};
 
 use crate::error::StoreError;
@@ -125,12 +122,7 @@ impl Store {
         if !self.has_bucket_of(id) {
             return Ok(None);
         }
-        let chunk = BucketKey::Chunk(id.number() / 100);
-        let place = format!("{:02}", id.number() % 100);
-        let get = Cmd::hget(self.keys(id.bucket()).key(&chunk), place);
-        let record: Option<Vec<u8>> = self.command(&get).await?;
-        let parts = record.and_then(|record| RecordParts::split(&record.into()).ok());
-        let header = parts.map(|parts| parts.header);
+        let header = self.record_parts(id).await?.map(|parts| parts.header);
         let holds = header.filter(|header| {
             let is_same = header.id(id.bucket(), id.number()) == id;
             is_same && header.state == JobState::Leased && header.attempt == job.attempt

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{BackgroundTraffic, RedisOptions, Stack, eventually, print_figure};
+use tidegate_testkit::{BackgroundTraffic, FarApi, RedisOptions, Stack, eventually, print_figure};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 const PUBLISHERS: usize = 4;
 const CONSUMERS: usize = 8;
@@ -76,6 +78,44 @@ async fn every_route_fails_while_redis_is_down_and_works_again() {
     };
     eventually("publishing works again", RECOVERY_MAX, works).await;
     assert_eq!(queue.consume().job().await.unwrap().id, id);
+    stack.finish().await;
+}
+
+/// The connection of calls may reach the new process before the API notices that it is another process. Calls that are
+/// in flight then are answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_to_a_restarted_redis_are_answered() {
+    const ROUNDS: u32 = 10;
+    /// Redis is back at another moment between two checks of the API in each round.
+    const STEP: Duration = Duration::from_millis(70);
+    /// Longer than a reply of a former server is waited for.
+    const DELAY: Duration = Duration::from_millis(150);
+    let mut stack = Stack::builder().pumps(0).start().await;
+    let far = FarApi::start(&stack, "3s").await;
+    let queue = stack.queue("q").await.on_api(&far.api);
+    queue.publish("known").id().await;
+    far.slow_down(DELAY);
+    for round in 0..ROUNDS {
+        stack.redis.kill();
+        sleep(Duration::from_millis(500) + STEP * round).await;
+        tokio::task::block_in_place(|| bring_back(&mut stack));
+        let works = async || match queue.publish("first").send().await.unwrap() {
+            answer if answer.status == 201 => Ok(()),
+            answer => Err(answer),
+        };
+        eventually("publishing works again", RECOVERY_MAX, works).await;
+        let mut later = JoinSet::new();
+        for _ in 0..20 {
+            later.spawn(queue.publish("later").send());
+            sleep(DELAY / 4).await;
+        }
+        while let Some(answer) = later.join_next().await {
+            answer.unwrap().unwrap().expect(201);
+        }
+    }
+    let log = far.api.log();
+    assert_eq!(log.matches("redis was restarted").count(), ROUNDS as usize);
+    assert!(!log.contains("the master is another server now"));
     stack.finish().await;
 }
 

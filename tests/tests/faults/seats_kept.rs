@@ -222,7 +222,7 @@ async fn an_api_stops_promptly_during_an_outage() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failing_calls_are_bounded_with_many_queues() {
-    const MANY: usize = 2000;
+    const MANY: usize = 1000;
     const SAMPLE: Duration = Duration::from_secs(5);
     const FAILURES_PER_SECOND_MAX: f64 = 150.0;
     let mut stack = Stack::builder().pumps(0).start().await;

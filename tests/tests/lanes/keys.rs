@@ -323,6 +323,63 @@ async fn keys_are_spread_evenly_and_batches_are_split_by_lane() {
 }
 
 #[tokio::test]
+async fn a_refused_replacement_leaves_the_result_in_a_former_lane() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let store = store(&stack).await;
+    // Two keys that go to two other lanes.
+    let queue = tidegate_core::QueueKey::try_from("shop/orders").unwrap();
+    let lane = |key: &str| tidegate_core::KeyHash::of_job(&queue, key).lane(8);
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let leaves = |lane_of_key: u16| names.into_iter().find(|key| lane(key) == lane_of_key);
+    let keys: Vec<&str> = (1..8).filter_map(leaves).take(2).collect();
+    let publish = async |key: &str| {
+        let options = format!("key={key}&if_exists=replace&retain=1h");
+        client
+            .publish("orders", &options, "x")
+            .await
+            .expect(201)
+            .json()
+    };
+    for key in &keys {
+        publish(key).await;
+        let lease = &client.reserve("orders", 1).await[0]["lease"];
+        let ack = json!({"leases": [{"lease": lease, "result": key}]});
+        assert_eq!(
+            client.settle("ack", &ack).await,
+            [json!({"outcome": "done"})]
+        );
+    }
+    set_lanes(&client, 8).await.expect(200);
+    let result = async |key: &str| {
+        client
+            .get(&format!("/queues/orders/jobs/key:{key}/result"))
+            .await
+    };
+    let job = |key| json!({"payload": 1, "key": key, "if_exists": "replace"});
+    let jobs = [job(keys[0]), job(keys[1])];
+    let both = json!({"atomic": true, "jobs": jobs});
+    let refused = publish_batch(&client, both).await.expect(409).json();
+    assert_eq!(
+        (&refused["code"], &refused["applied"]),
+        (&json!("keys_in_several_lanes"), &json!("no"))
+    );
+    for key in &keys {
+        assert_eq!(result(key).await.expect(200).json(), *key);
+    }
+    let replaced = publish(keys[0]).await;
+    assert_eq!(lane_of(&store, &replaced["id"]), lane(keys[0]));
+    let shown = client
+        .get(&format!("/queues/orders/jobs/key:{}", keys[0]))
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(shown["id"], replaced["id"]);
+    assert_eq!(result(keys[1]).await.expect(200).json(), keys[1]);
+    stack.finish().await;
+}
+
+#[tokio::test]
 async fn a_request_is_repeated_across_changes_of_lanes() {
     let stack = Stack::builder().apis(2).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;

@@ -114,6 +114,16 @@ async fn readyz_answers_503_while_redis_has_other_data() {
         }
         redis.rename("tg:elsewhere", LAYOUT).await;
     }
+    // Another deployment of the same layout.
+    for port in ports {
+        until_readyz(port, 200).await;
+    }
+    let stamp = redis.get(LAYOUT).await;
+    redis.set(LAYOUT, &format!("{stamp}x")).await;
+    for port in ports {
+        until_readyz(port, 503).await;
+    }
+    redis.set(LAYOUT, &stamp).await;
     for port in ports {
         until_readyz(port, 200).await;
     }
@@ -122,7 +132,7 @@ async fn readyz_answers_503_while_redis_has_other_data() {
         let log = daemon.log();
         assert_eq!(
             log.matches("Redis was emptied or replaced").count(),
-            2,
+            3,
             "{log}"
         );
     }

@@ -59,7 +59,7 @@ pub(crate) async fn fixture_on_cluster() -> StoreFixture {
     connected(owner, servers, config).await
 }
 
-async fn connected(
+pub(crate) async fn connected(
     redis: RedisServer,
     others: Vec<RedisServer>,
     mut config: StoreConfig,

@@ -204,12 +204,47 @@ async fn a_lane_that_is_asked_changes_the_job_that_it_has_and_creates_none() {
     f.end(0).await;
     let kept = f.keep(0, "5 2,1", true).await.unwrap().unwrap();
     assert_eq!(kept.state, Some(JobState::Done));
-    // A job that is done loses its key to the next one, which is in another lane.
-    let replaced = f.publish(f.job(IfExists::Replace), 0, "5 2,1", true).await;
-    assert_eq!(replaced, ABSENT);
+    // A job that is done keeps its key until the next one, which is in another lane, is stored.
+    for atomic in [false, true] {
+        let replaced = f.call(vec![f.job(IfExists::Replace)], 0, "5 2,1", true, atomic);
+        let PublishReply::Done { jobs, .. } = replaced.await.unwrap() else {
+            panic!("it is not refused");
+        };
+        assert_eq!(jobs, [Err(PublishRefusal::IsDone(first.id))]);
+    }
+    // To a later job of the call it is replaced.
+    for atomic in [false, true] {
+        let jobs = vec![f.job(IfExists::Replace), f.job(IfExists::Keep)];
+        let PublishReply::Done { jobs, .. } = f.call(jobs, 0, "5 2,1", true, atomic).await.unwrap()
+        else {
+            panic!("neither is there");
+        };
+        assert_eq!(jobs, [Err(PublishRefusal::IsDone(first.id)); 2]);
+    }
+    let kept = f.keep(0, "5 2,1", true).await.unwrap().unwrap();
+    assert_eq!(kept.state, Some(JobState::Done));
+    f.store.replace_done(&f.queue, first.id).await.unwrap();
     assert_eq!(f.keep(0, "5 2,1", true).await, ABSENT);
     let stats = f.store.stats(&f.queue).await.unwrap();
     assert_eq!((stats.ready, stats.done), (0, 0));
+    consistency::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn only_a_job_that_is_done_loses_its_key_to_another_lane() {
+    let f = laned_key().await;
+    let first = f.keep(0, "0", false).await.unwrap().unwrap();
+    f.store.replace_done(&f.queue, first.id).await.unwrap();
+    let kept = f.keep(0, "0", false).await.unwrap().unwrap();
+    assert_eq!(kept.id, first.id);
+    // A late call must not take the key from a later job.
+    f.end(0).await;
+    let second = f.publish(f.job(IfExists::Replace), 0, "0", false).await;
+    let second = second.unwrap().unwrap();
+    f.end(0).await;
+    f.store.replace_done(&f.queue, first.id).await.unwrap();
+    let kept = f.keep(0, "0", false).await.unwrap().unwrap();
+    assert_eq!(kept.id, second.id);
     consistency::check(&f.redis.url()).await;
 }
 
@@ -219,8 +254,7 @@ async fn a_result_that_is_awaited_stays_when_its_job_loses_the_key() {
     let first = f.keep(0, "0", false).await.unwrap().unwrap();
     let _ = f.store.result(&f.queue, first.id).await.unwrap();
     f.end(0).await;
-    let replaced = f.publish(f.job(IfExists::Replace), 0, "5 2,1", true).await;
-    assert_eq!(replaced, ABSENT);
+    f.store.replace_done(&f.queue, first.id).await.unwrap();
     assert_eq!(
         f.store
             .peek_job(&f.queue, f.reference(0, "5 2,1"))

@@ -5,6 +5,7 @@
 //! The seed is printed; `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened.
 //! `TIDEGATE_SEQUENCES=<number>` runs more of them.
 
+mod cold;
 mod consuming;
 mod end_messages;
 mod managing;
@@ -22,16 +23,19 @@ use tidegate_store::{JobReference, LeasedJob, Store};
 use tidegate_testkit::{consistency, print_figure, seed};
 use tokio::runtime::Runtime;
 
+use self::cold::{FrozenPayloads, cold_fixture, forget_segments};
 use self::end_messages::EndMessages;
 use self::oracle::{ModelJob, NativeModel};
 use self::steps::{NameSpec, NativeStep, QUEUES, steps};
 use self::stored::{QueueRows, Stored, check_order};
-use crate::fixture::{START, StoreFixture, fixture};
+use crate::fixture::{START, StoreFixture};
 use crate::random_cases::{cases_or, try_cases};
 
 const SEQUENCES: u32 = 250;
 /// Outcomes that any run has.
-const EXPECTED: [&str; 29] = [
+const EXPECTED: [&str; 31] = [
+    "freeze: Some",
+    "thaw: Some",
     "reserve: at its limit",
     "reserve: below its limit",
     "publish_keyed: Created",
@@ -76,6 +80,9 @@ struct NativeRun<'a> {
     published: Vec<(usize, JobId)>,
     deliveries: Vec<(usize, LeasedJob)>,
     versions: u64,
+    frozen: FrozenPayloads,
+    /// The jobs whose payloads are in the cold tier after the last step.
+    cold_jobs: BTreeSet<JobId>,
     /// The jobs that the step put at the head of their list.
     released: BTreeSet<u64>,
     /// How often each verb had each outcome.
@@ -100,6 +107,8 @@ impl<'a> NativeRun<'a> {
             published: Vec::new(),
             deliveries: Vec::new(),
             versions: 0,
+            frozen: FrozenPayloads::new(),
+            cold_jobs: BTreeSet::new(),
             released: BTreeSet::new(),
             outcomes: Outcomes::new(),
         }
@@ -264,6 +273,8 @@ impl<'a> NativeRun<'a> {
                 let moved = self.fixture.move_due(self.model.now_ms).await;
                 assert_eq!([moved.ready, moved.buried as usize], self.model.move_due());
             }
+            NativeStep::Freeze { skipped } => self.freeze(*skipped).await,
+            NativeStep::Thaw => self.thaw().await,
             NativeStep::Sweep => drop(self.fixture.sweep(self.model.now_ms).await),
             other => self.consume(other).await,
         }
@@ -271,8 +282,9 @@ impl<'a> NativeRun<'a> {
 
     /// Compares Redis with the model after a step.
     fn check(&mut self, before: &[Vec<BTreeSet<u64>>]) {
-        let stored = Stored::read(&mut self.connection);
+        let stored = Stored::read(&mut self.connection, &self.frozen);
         stored.compare(&mut self.model, &self.names);
+        self.cold_jobs = stored.cold_jobs();
         for (queue, before) in before.iter().enumerate() {
             let rows = stored.queue(&self.names[queue]);
             let after = self.lines(queue);
@@ -328,7 +340,7 @@ impl<'a> NativeRun<'a> {
         assert!(self.model.jobs.is_empty(), "{:?}", self.model.jobs);
         let mut left = self.fixture.keys_of_jobs();
         left.retain(|key| {
-            !["idem:", "near:", "far:", "slots", "upload:"]
+            !["cold_walk", "idem:", "near:", "far:", "slots", "upload:"]
                 .iter()
                 .any(|it| key.contains(it))
         });
@@ -339,6 +351,7 @@ impl<'a> NativeRun<'a> {
 async fn run(fixture: &StoreFixture, ends: &EndMessages, steps: &[NativeStep]) -> Outcomes {
     let mut run = NativeRun::new(fixture);
     fixture.forget_jobs();
+    forget_segments(fixture).await;
     // Those of a sequence that has failed.
     ends.take(&mut run.connection).await;
     for step in steps {
@@ -358,7 +371,8 @@ fn random_verbs_of_the_native_api_follow_their_rules() {
         "{sequences} random sequences of verbs of the native API"
     ));
     let runtime = Runtime::new().unwrap();
-    let fixture = runtime.block_on(fixture());
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = runtime.block_on(cold_fixture(folder.path()));
     let ends = runtime.block_on(EndMessages::subscribe(&fixture.store));
     let steps = steps();
     let all = RefCell::new(Outcomes::new());

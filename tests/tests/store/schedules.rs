@@ -242,6 +242,13 @@ async fn a_job_that_is_done_is_not_in_the_way_while_its_result_is_kept() {
         let acked = store.ack(&f.queue, id, Some(1)).await.unwrap();
         assert_eq!(acked.outcome, Outcome::DONE);
     }
+    // A tick that is left out does not delete the result.
+    let now_ms = START + 4 * MINUTE;
+    let (ticks, _) = f.ticks(now_ms).await;
+    let full = f.publish_tick(now_ms, &ticks[0], &daily, Some(0)).await;
+    assert_eq!(full, TickOutcome::Published(Err(PublishRefusal::QueueFull)));
+    let stats = f.store.at(now_ms).stats(&f.queue).await.unwrap();
+    assert_eq!(stats.done, 1);
     consistency::check(&f.redis.url()).await;
 }
 

@@ -14,4 +14,5 @@ mod fixture;
 mod outages;
 mod paths;
 mod pools;
+mod quotas;
 mod topics;

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use clap::Args;
 use serde::Deserialize;
+use tidegate_core::v1::cold::ColdTierView;
 
 use crate::cpu::MonitoredProcess;
 use crate::error::LoadgenError;
@@ -171,6 +172,25 @@ impl TargetServer {
                 answer.body,
             )),
         }
+    }
+
+    /// How many payloads are in the cold tier only, as a pump has counted them last.
+    ///
+    /// # Errors
+    /// The server has no cold tier, or no admin port was named.
+    pub(crate) async fn frozen_payloads(&self) -> Result<u64, LoadgenError> {
+        let admin = self.admin_url.as_deref().ok_or_else(|| {
+            LoadgenError::Usage("the admin port shows the cold tier: give --admin URL".to_owned())
+        })?;
+        let address = address(admin)?;
+        let mut connection = HttpConnection::open(address, 0).await?;
+        let request = format!("GET /cold HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let answer = connection.exchange(request.as_bytes()).await?;
+        let unexpected = || LoadgenError::unexpected("the cold tier", answer.status, answer.body);
+        let views: Vec<ColdTierView> =
+            serde_json::from_slice(answer.body).map_err(|_| unexpected())?;
+        let sum = views.iter().map(|view| view.frozen_payloads);
+        sum.reduce(|one, other| one + other).ok_or_else(unexpected)
     }
 
     /// Returns the process with this name, if it was given.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::answer::Answer;
 
 /// Longer than any requested wait, so that a test that hangs fails.
-const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 const READ_BYTES: usize = 64 * 1024;
 const SMALL_BUFFER_BYTES: u32 = 16 * 1024;
 
@@ -125,7 +125,7 @@ impl RawHttp {
     /// Receives the next answer; `None` if the connection ended before it was complete.
     ///
     /// # Panics
-    /// If it is not HTTP, or does not come within a minute.
+    /// If it is not HTTP, or does not come within two minutes.
     pub async fn answer(&mut self) -> Option<Answer> {
         let head = self.head().await?;
         let body = self.body(&head).await?;
@@ -139,7 +139,7 @@ impl RawHttp {
     /// Receives the next status line with its headers; `None` if the connection ended before.
     ///
     /// # Panics
-    /// If it is not HTTP, or does not come within a minute.
+    /// If it is not HTTP, or does not come within two minutes.
     pub async fn head(&mut self) -> Option<ResponseHead> {
         let text = self.read_through(b"\r\n\r\n").await?;
         let text = String::from_utf8(text).expect("a head in ASCII");
@@ -213,7 +213,7 @@ impl RawHttp {
     /// Reads everything up to the end of the connection.
     ///
     /// # Panics
-    /// If nothing arrives for a minute and it does not end.
+    /// If nothing arrives for two minutes and it does not end.
     pub async fn rest(&mut self) -> Vec<u8> {
         while self.read_more().await.is_some() {}
         std::mem::take(&mut self.unread)
@@ -222,7 +222,7 @@ impl RawHttp {
     /// Reads and discards up to `bytes` bytes, and returns their number; `None` if the connection ended.
     ///
     /// # Panics
-    /// If nothing arrives within a minute.
+    /// If nothing arrives within two minutes.
     pub async fn read_at_most(&mut self, bytes: usize) -> Option<usize> {
         if !self.unread.is_empty() {
             return Some(std::mem::take(&mut self.unread).len());

@@ -225,6 +225,22 @@ impl RedisControl {
         used.expect("redis reports its memory")
     }
 
+    /// Reads a string.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub async fn get(&mut self, key: &str) -> String {
+        self.query(&redis::Cmd::get(key)).await
+    }
+
+    /// Sets a string.
+    ///
+    /// # Panics
+    /// If Redis refuses it.
+    pub async fn set(&mut self, key: &str, value: &str) {
+        let _: String = self.query(&redis::Cmd::set(key, value)).await;
+    }
+
     /// Renames a key.
     ///
     /// # Panics

@@ -30,6 +30,7 @@ pub struct StackBuilder {
     api_config: String,
     pump_config: String,
     pump_arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     unsafe_redis: bool,
 }
 
@@ -90,6 +91,13 @@ impl StackBuilder {
         self
     }
 
+    /// Adds variables to the environment of all daemons.
+    #[must_use]
+    pub fn environment(mut self, variables: &[(String, String)]) -> Self {
+        self.environment.extend_from_slice(variables);
+        self
+    }
+
     /// Sets the lease of the pumps, such as `3s`.
     #[must_use]
     pub fn lease(self, lease: &str) -> Self {
@@ -144,14 +152,16 @@ impl StackBuilder {
         for number in 0..self.apis {
             let name = format!("api-{number}");
             let arguments = self.arguments(&stack, API_CONFIG);
-            let daemon = stack.daemon(DaemonProgram::Api, &name, &arguments).await;
+            let daemon = self.daemon(&stack, DaemonProgram::Api, &name, &arguments);
+            let daemon = daemon.await;
             stack.apis.push(daemon);
         }
         for number in 0..self.pumps {
             let name = format!("pump-{number}");
             let mut arguments = self.arguments(&stack, PUMP_CONFIG);
             arguments.extend_from_slice(&self.pump_arguments);
-            let daemon = stack.daemon(DaemonProgram::Pumpd, &name, &arguments).await;
+            let daemon = self.daemon(&stack, DaemonProgram::Pumpd, &name, &arguments);
+            let daemon = daemon.await;
             stack.pumps.push(daemon);
         }
         stack
@@ -161,6 +171,20 @@ impl StackBuilder {
         let options = self.redis.clone();
         let starting = tokio::task::spawn_blocking(move || options.start());
         starting.await.expect("redis starts")
+    }
+
+    async fn daemon(
+        &self,
+        stack: &Stack,
+        program: DaemonProgram,
+        name: &str,
+        arguments: &[String],
+    ) -> Daemon {
+        let environment = self.environment.iter();
+        let environment: Vec<_> = environment
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        Daemon::start_with(program, name, arguments, &environment, stack.folder()).await
     }
 
     fn arguments(&self, stack: &Stack, config: &str) -> Vec<String> {
@@ -190,6 +214,7 @@ impl Stack {
             api_config: String::new(),
             pump_config: String::new(),
             pump_arguments: Vec::new(),
+            environment: Vec::new(),
             unsafe_redis: false,
         }
     }
@@ -209,6 +234,11 @@ impl Stack {
         self.write_config(API_CONFIG, &format!("{lines}\n"));
     }
 
+    /// The same for the pumps.
+    pub fn change_pump_config(&self, lines: &str) {
+        self.write_config(PUMP_CONFIG, &format!("{lines}\n"));
+    }
+
     /// Returns the Redis of an added pool.
     ///
     /// # Panics
@@ -216,10 +246,6 @@ impl Stack {
     #[must_use]
     pub fn redis_of(&self, pool: &str) -> &RedisServer {
         &self.pools[pool]
-    }
-
-    async fn daemon(&self, program: DaemonProgram, name: &str, arguments: &[String]) -> Daemon {
-        Daemon::start(program, name, arguments, self.folder()).await
     }
 
     fn folder(&self) -> &std::path::Path {

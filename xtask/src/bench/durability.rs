@@ -1,7 +1,6 @@
 //! Durability of the publishes of a run, and the servers that it needs.
 
 use std::fs;
-use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -78,13 +77,9 @@ impl BenchDurability {
         Ok(replicas)
     }
 
-    /// Writes the API's settings file into this folder, and returns the flags for it.
-    pub(super) fn flags_of_api(&self, folder: &Path) -> Result<[String; 2], CommandError> {
-        let file = folder.join("durability.toml");
-        let text = format!("[durability]\ndefault = \"{}\"\n", self.durability);
-        let written = fs::write(&file, text);
-        written.map_err(|error| CommandError::Failed(format!("{}: {error}", file.display())))?;
-        Ok(["--config".to_owned(), file.display().to_string()])
+    /// The settings of the API, in TOML.
+    pub(super) fn settings_of_api(&self) -> String {
+        format!("[durability]\ndefault = \"{}\"\n", self.durability)
     }
 
     fn options(&self, binary: &ServerBinary) -> local_redis::LocalRedisOptions {

@@ -10,8 +10,19 @@ pub(crate) struct BenchScenario {
     flags: &'static str,
     /// Its further flags with `--quick`.
     quick: &'static str,
-    /// Whether it compares one Redis with a cluster, alternately.
-    pub(crate) versus_cluster: bool,
+    pub(crate) stack: BenchStackKind,
+    /// A second stack, with which the first one is compared in turns.
+    pub(crate) versus: Option<BenchStackKind>,
+}
+
+/// The Redis of a stack, and its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BenchStackKind {
+    One,
+    /// Three primaries.
+    Cluster,
+    /// One Redis, and the cold tier in a folder.
+    Cold,
 }
 
 const fn scenario(name: &'static str, quick: &'static str) -> BenchScenario {
@@ -20,7 +31,8 @@ const fn scenario(name: &'static str, quick: &'static str) -> BenchScenario {
         command: name,
         flags: "",
         quick,
-        versus_cluster: false,
+        stack: BenchStackKind::One,
+        versus: None,
     }
 }
 
@@ -36,13 +48,14 @@ const fn variant(
         command,
         flags,
         quick,
-        versus_cluster: false,
+        stack: BenchStackKind::One,
+        versus: None,
     }
 }
 
 const BOTH_WIRES: &str = "--wire lmstfy --vs-wire native";
 
-pub(crate) const SCENARIOS: [BenchScenario; 18] = [
+pub(crate) const SCENARIOS: [BenchScenario; 21] = [
     scenario("idle", "--seconds 3 --settle 2"),
     scenario("publish", "--seconds 2"),
     scenario("consume", "--jobs 20000"),
@@ -51,14 +64,36 @@ pub(crate) const SCENARIOS: [BenchScenario; 18] = [
     scenario("lateness", "--pending 20000 --rates 500 --seconds 3"),
     scenario("burst", "--jobs 20000 --queues 20"),
     scenario("memory", "--jobs 50000"),
+    BenchScenario {
+        stack: BenchStackKind::Cold,
+        ..variant(
+            "memory-cold",
+            "memory",
+            "--cold --body-bytes 1000 --spread 30d",
+            "--jobs 50000",
+        )
+    },
+    BenchScenario {
+        stack: BenchStackKind::Cold,
+        ..variant(
+            "lateness-cold",
+            "lateness",
+            "",
+            "--pending 20000 --rates 500 --seconds 3",
+        )
+    },
     scenario(
         "parked",
         "--waiters 500 --queues 20 --seconds 2 --wakes 200",
     ),
     scenario("neighbours", "--seconds 2 --huge 20000"),
     BenchScenario {
-        versus_cluster: true,
+        versus: Some(BenchStackKind::Cluster),
         ..scenario("lanes", "--seconds 1 --rounds 1")
+    },
+    BenchScenario {
+        versus: Some(BenchStackKind::Cluster),
+        ..variant("lanes-keyed", "lanes", "--keyed", "--seconds 1 --rounds 1")
     },
     variant(
         "publish-wires",

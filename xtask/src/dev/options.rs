@@ -51,6 +51,9 @@ pub(crate) struct Options {
     /// end.
     #[arg(long, value_enum, value_name = "BROKER")]
     pub(crate) relay: Option<RelayBroker>,
+    /// Keep payloads of jobs that are due in half an hour or later in a folder: the cold tier. `target/dev/cold` has them.
+    #[arg(long, conflicts_with = "cluster")]
+    pub(crate) cold: bool,
     /// Build with the release profile.
     #[arg(long)]
     pub(crate) release: bool,

@@ -1,5 +1,6 @@
 //! Builds and starts everything in order, and prints each step.
 
+use std::path::Path;
 use std::process::{Child, ExitStatus};
 
 use tidegate_local_broker::LocalBroker;
@@ -42,7 +43,7 @@ pub(super) fn start_all(
     let relay = options.relay.map(|_| RELAY);
     let packages: Vec<&str> = [API, PUMP].into_iter().chain(relay).collect();
     build(workspace, &packages, options.release, signals)?;
-    let (url, arguments) = match (&options.redis, redis) {
+    let (url, mut arguments) = match (&options.redis, redis) {
         (Some(url), _) => (url.clone(), arguments_for_redis(url)),
         (None, Some(binary)) if options.cluster => {
             let cluster = cluster::start(binary, 1)?;
@@ -57,6 +58,10 @@ pub(super) fn start_all(
         }
         (None, None) => return Err(CommandError::Failed("no Redis is available".to_owned())),
     };
+    if options.cold {
+        let settings = cold_settings(&folder)?;
+        arguments.extend(settings_arguments(&folder.join("cold.toml"), &settings)?);
+    }
     let programs = options.programs(workspace, &folder);
     start_api(&programs, options.ports(), &arguments, session, signals)?;
     for warning in session.daemons.iter().flat_map(DevProcess::warnings) {
@@ -148,6 +153,24 @@ fn start_relay(
     };
     wait_until(is_ready, RELAY, programs, session, signals)?;
     Ok((broker, port))
+}
+
+/// Settings for a cold tier in this folder that shows within seconds what it does.
+pub(crate) fn cold_settings(folder: &Path) -> Result<String, CommandError> {
+    let objects = folder.join("cold");
+    let made = std::fs::create_dir_all(&objects);
+    made.map_err(|error| format!("{}: {error}", objects.display()))?;
+    Ok(format!(
+        "[pool.default]\ncold_url = \"file://{}\"\ncold_after = \"30m\"\ncold_interval = \"1s\"\ncold_keep = \"1m\"\n",
+        objects.display()
+    ))
+}
+
+/// Writes settings into this file, and returns the arguments for it.
+pub(crate) fn settings_arguments(file: &Path, text: &str) -> Result<[String; 2], CommandError> {
+    let written = std::fs::write(file, text);
+    written.map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(["--config".to_owned(), file.display().to_string()])
 }
 
 /// For a Redis that the user named, unsafe settings only cause a warning.

@@ -36,6 +36,19 @@ pub(crate) fn welcome_text(
             redis.pid().unwrap_or_default()
         );
     }
+    if options.cold {
+        let folder = workspace.target().join("dev/cold");
+        let _ = writeln!(
+            text,
+            "  cold   {}: publish a job that is due in an hour, and after some seconds its payload is there",
+            workspace.display(&folder)
+        );
+        let port = options.admin_port;
+        let _ = writeln!(
+            text,
+            "         tidegate cold status --admin http://127.0.0.1:{port}"
+        );
+    }
     text.push_str(
         "\nPaste these commands in another terminal. They publish a job with a key and a delay, replace it, take it, report\n\
          that it failed, take it again, and acknowledge it.\n\n",

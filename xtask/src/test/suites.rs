@@ -21,8 +21,8 @@ pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
 const MODEL: &str = "model";
 /// A suite that judges times.
 const TIMES: &str = "timing";
-/// Suites that wait for browsers, failovers, leases, brokers and faults. The others run beside them.
-const WAITING: [&str; 5] = ["dashboard", "links", "relay", "seeds", "soak"];
+/// Suites that wait for browsers, failovers, leases, brokers, payloads and faults. The others run beside them.
+const WAITING: [&str; 6] = ["cold", "dashboard", "links", "relay", "seeds", "soak"];
 /// Tests of a quick check. It leaves out tests that kill processes, wait for failovers, send invalid input or run the
 /// fault harness.
 pub(super) const QUICK: [&str; 4] = ["--lib", "--bins", "--test=store", "--test=conformance"];

@@ -9,7 +9,7 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("crates/http-pool", &[]),
     ("crates/client", &["core", "http-pool"]),
     (
@@ -24,7 +24,8 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ),
     ("crates/core", &[]),
     ("tests/model", &["core"]),
-    ("crates/store", &["core"]),
+    ("crates/cold", &["core", "http-pool"]),
+    ("crates/store", &["cold", "core"]),
     (
         "crates/daemon",
         &["core", "http-pool", "stop-signals", "store"],
@@ -32,7 +33,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("crates/stop-signals", &[]),
     ("crates/engine", &["core", "daemon", "store"]),
     ("crates/api", &["core", "daemon", "engine", "store"]),
-    ("crates/pumpd", &["core", "daemon", "store"]),
+    ("crates/pumpd", &["cold", "core", "daemon", "store"]),
     ("crates/wheel", &[]),
     ("tools/loadgen", &["core", "local-redis", "store"]),
     ("crates/relayd", &["client", "core", "daemon", "http-pool"]),
@@ -52,6 +53,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
         "tests",
         &[
             "api",
+            "cold",
             "core",
             "local-program",
             "local-redis",

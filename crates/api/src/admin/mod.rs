@@ -3,6 +3,7 @@
 //! are required, so the port must be on a private address.
 
 mod access_log;
+mod cold;
 mod error;
 mod info;
 mod limiter;

@@ -14,7 +14,7 @@ use tidegate_daemon::metrics::Metrics;
 use ulid::Ulid;
 
 use super::error::AdminError;
-use super::{access_log, info, limits, namespaces, profiles, relays, tokens, views};
+use super::{access_log, cold, info, limits, namespaces, profiles, relays, tokens, views};
 use crate::accounts::{Accounts, require_account, require_admin};
 use crate::app::App;
 use crate::dashboard;
@@ -55,6 +55,7 @@ pub(super) fn router(
         .route("/version/", get(async || moved("/version")))
         .route("/pools", get(views::pools))
         .route("/pools/", get(async || moved("/pools")))
+        .route("/cold", get(cold::show))
         .route("/info", get(info::info))
         .route("/info/", get(async || moved("/info")))
         .route("/accesslog", get(access_log::show))

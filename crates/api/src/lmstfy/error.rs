@@ -304,6 +304,7 @@ impl From<EngineError> for ApiError {
             EngineError::RateLimited
             | EngineError::StorageFailed
             | EngineError::StorageFull
+            | EngineError::PayloadUnavailable
             | EngineError::StorageRefused
             | EngineError::DiskUnconfirmed
             | EngineError::PoolMoves

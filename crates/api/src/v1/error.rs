@@ -188,6 +188,7 @@ impl From<EngineError> for NativeError {
             }
             EngineError::RateLimited => (ProblemCode::RateLimited, None),
             EngineError::StorageFull => (ProblemCode::StorageFull, None),
+            EngineError::PayloadUnavailable => (ProblemCode::PayloadUnavailable, None),
             EngineError::DiskUnconfirmed => {
                 let refused = Self::new(ProblemCode::InvalidParameter, error.to_string());
                 return refused.at("durability");

@@ -18,6 +18,9 @@ use crate::duration_text::duration_text;
 /// How late a timer is before it counts as overdue, in ms.
 pub(crate) const OVERDUE_MS: u64 = 1000;
 
+/// How long a job waits at most whose payload cannot be read, in ms: docs/cold-tier.md
+const POSTPONED_MS_MAX: u64 = 60_000;
+
 /// Why a job is where it is; `None` if there is no such job.
 ///
 /// # Errors
@@ -104,6 +107,9 @@ impl Situation {
                 JobCause::NoPump
             }
             JobState::Delayed | JobState::Leased if is_overdue => JobCause::Overdue,
+            JobState::Delayed | JobState::Ready if self.payload_is_missed() => {
+                JobCause::PayloadUnavailable
+            }
             JobState::Delayed if self.waits_for_a_retry() => JobCause::RetryNotDue,
             JobState::Delayed => JobCause::NotDue,
             JobState::Leased => JobCause::Held,
@@ -130,12 +136,38 @@ impl Situation {
         }
     }
 
+    /// Whether the payload cannot be read now, and the job is due or was postponed for that.
+    fn payload_is_missed(&self) -> bool {
+        let found = &self.found;
+        let is_soon = found.job.due_at_ms <= found.now_ms + POSTPONED_MS_MAX;
+        found.unavailable.is_some() && is_soon
+    }
+
     /// Whether the last attempt of a delayed job has failed. A version that has replaced a failed version counts no
     /// failures.
     fn waits_for_a_retry(&self) -> bool {
         let counts = self.found.job.failures.unwrap_or_default();
         let last = self.failures.last().filter(|_| counts.failures > 0);
         last.is_some_and(|failure| failure.attempt == self.found.job.attempt)
+    }
+
+    fn group_text(&self) -> String {
+        format!(
+            "Its group has {} of {} jobs running: it is delivered after one of them ends, or when groups.max_running in the policy of its queue is raised.",
+            self.found.leased_of_group.unwrap_or_default(),
+            self.policy.groups.max_running.unwrap_or_default()
+        )
+    }
+
+    fn payload_text(&self) -> String {
+        format!(
+            "Its payload is in the cold tier and cannot be read now: {}. It is tried again {}; restore the object store, or the object.",
+            self.found.unavailable.as_deref().unwrap_or_default(),
+            match self.found.job.state {
+                JobState::Ready => "when a worker asks".to_owned(),
+                _ => self.relative(self.found.job.due_at_ms),
+            }
+        )
     }
 
     fn summary(&self, cause: JobCause) -> String {
@@ -176,11 +208,8 @@ impl Situation {
                 due()
             ),
             JobCause::PriorityBehind => self.jobs_of_higher_priority(),
-            JobCause::GroupFull => format!(
-                "Its group has {} of {} jobs running: it is delivered after one of them ends, or when groups.max_running in the policy of its queue is raised.",
-                self.found.leased_of_group.unwrap_or_default(),
-                self.policy.groups.max_running.unwrap_or_default()
-            ),
+            JobCause::GroupFull => self.group_text(),
+            JobCause::PayloadUnavailable => self.payload_text(),
             JobCause::BehindOthers if self.found.other_lines > 0 => format!("{} {}", self.jobs_ahead(), self.turns()),
             JobCause::BehindOthers => self.jobs_ahead(),
             JobCause::Next => format!("It is the next job of {}: a worker gets it as soon as it asks.", self.place().to_lowercase()),

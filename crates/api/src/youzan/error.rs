@@ -87,6 +87,7 @@ impl From<EngineError> for YouzanError {
             | EngineError::PublishesLimited { .. }
             | EngineError::Unchecked
             | EngineError::StorageFull
+            | EngineError::PayloadUnavailable
             | EngineError::DiskUnconfirmed => Self::Busy(error.to_string()),
         }
     }

@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::admin_port::AdminPortArguments;
+
 #[derive(Debug, Args)]
 #[command(
     after_help = "Limits: queues, policies, limits, schedules, relays, api_keys, jobs, publishes_per_second, waiting_consumers.
@@ -12,18 +14,8 @@ Example:
   tidegate namespace show shop"
 )]
 pub(crate) struct NamespaceArguments {
-    /// The admin port of an API.
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "TG_ADMIN_URL",
-        default_value = "http://127.0.0.1:7778"
-    )]
-    pub(crate) admin: String,
-    /// The account for the admin port.
-    #[arg(long, global = true, value_name = "NAME")]
-    pub(crate) admin_user: Option<String>,
+    #[command(flatten)]
+    pub(crate) port: AdminPortArguments,
     #[command(subcommand)]
     pub(crate) command: NamespaceCommand,
 }

@@ -41,6 +41,11 @@ pub(super) const fn job_bytes(body: u64) -> u64 {
     59 + body + body * 8 / 100
 }
 
+/// Memory of Redis for a job whose payload is in the cold tier, and the bytes of its entry there beside the payload: `cargo
+/// xtask bench memory-cold`.
+pub(super) const COLD_JOB_BYTES: u64 = 75;
+pub(super) const COLD_ENTRY_BYTES: u64 = 36;
+
 /// A timer that is due within twice `slot_ms` takes that much more (docs/operating.md).
 pub(super) const NEAR_TIMER_BYTES: f64 = 100.0;
 pub(super) const NEAR_SECONDS: u64 = 128;

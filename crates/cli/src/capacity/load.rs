@@ -18,6 +18,9 @@ pub(crate) struct CapacityArguments {
     /// Bytes of a payload and its attributes; from 1 KiB on, after compression.
     #[arg(long, value_name = "NUMBER", default_value = "200", value_parser = counted::<16_000_000>)]
     pub(super) bytes: u64,
+    /// Percent of the stored jobs whose payloads are in the cold tier: they are due later than cold_after.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub(super) cold: u64,
     /// How clients send requests.
     #[arg(long, value_enum, default_value_t = RequestSize::Single)]
     pub(super) requests: RequestSize,

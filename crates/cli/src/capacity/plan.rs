@@ -19,6 +19,12 @@ pub(super) struct CapacityPlan {
     pub(super) busy_percent: u64,
     /// Memory of a stored job in Redis.
     pub(super) job_bytes: u64,
+    /// Stored jobs whose payloads are in the cold tier, in percent.
+    pub(super) cold_percent: u64,
+    /// Memory of such a job in Redis.
+    pub(super) cold_job_bytes: u64,
+    /// Payloads in the object store.
+    pub(super) object_store_gib: f64,
     /// Memory of all stored jobs, once.
     pub(super) data_gib: f64,
     /// Cores of Redis in use at the peak, in the first deployment that fits.
@@ -96,6 +102,9 @@ impl CapacityPlan {
             bytes: load.bytes,
             busy_percent: load.busy,
             job_bytes: costs::job_bytes(load.bytes),
+            cold_percent: load.cold,
+            cold_job_bytes: cold_job_bytes(load),
+            object_store_gib: cold_jobs(load) * (load.bytes + costs::COLD_ENTRY_BYTES) as f64 / GIB,
             data_gib: data / GIB,
             redis_cores: need.core(primaries, 1.0) * primaries as f64,
             api: api(load, rate * costs.api_us / 1e6 / busy),
@@ -110,7 +119,20 @@ impl CapacityPlan {
 /// Memory of all jobs. Timers that are due soon take more.
 fn data_bytes(load: &CapacityArguments) -> f64 {
     let soon = (load.jobs_per_second * costs::NEAR_SECONDS).min(load.pending) as f64;
-    load.pending as f64 * costs::job_bytes(load.bytes) as f64 + soon * costs::NEAR_TIMER_BYTES
+    let cold = cold_jobs(load);
+    let warm = load.pending as f64 - cold;
+    warm * costs::job_bytes(load.bytes) as f64
+        + cold * cold_job_bytes(load) as f64
+        + soon * costs::NEAR_TIMER_BYTES
+}
+
+fn cold_jobs(load: &CapacityArguments) -> f64 {
+    load.pending as f64 * load.cold as f64 / 100.0
+}
+
+/// A small payload stays in Redis.
+fn cold_job_bytes(load: &CapacityArguments) -> u64 {
+    costs::COLD_JOB_BYTES.min(costs::job_bytes(load.bytes))
 }
 
 /// Processes of one core, as they use with the default of `threads`, and not fewer than two.

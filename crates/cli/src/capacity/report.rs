@@ -24,6 +24,15 @@ fn write(text: &mut String, plan: &CapacityPlan) -> std::fmt::Result {
         short(plan.redis_cores),
         short(plan.network_mib_per_second),
     )?;
+    if plan.cold_percent > 0 {
+        writeln!(
+            text,
+            "cold tier: {} % of the stored jobs, {} bytes of Redis each; {} in the object store",
+            plan.cold_percent,
+            plan.cold_job_bytes,
+            gib(plan.object_store_gib)
+        )?;
+    }
     for (name, daemon) in [("tidegate-api", &plan.api), ("tidegate-pumpd", &plan.pump)] {
         let (processes, cores) = (daemon.processes, short(daemon.cores));
         let memory = gib(daemon.process_gib);

@@ -2,6 +2,7 @@
 
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use serde::Deserialize;
+use tidegate_core::v1::cold::ColdTierView;
 
 use super::metrics::{MetricSample, of_pool, samples};
 use super::reach::{ReachedServer, reach};
@@ -49,7 +50,37 @@ pub(super) async fn check_admin(
     check_version(report, &version.version);
     check_accounts(report, &server, login).await;
     check_pools(report, &server).await;
+    check_cold(report, &server).await;
     Ok(())
+}
+
+/// Checks that the API reads the object stores of all pools that have a cold tier.
+async fn check_cold(report: &mut DoctorReport, server: &ReachedServer) {
+    const CHECK: &str = "cold";
+    let answer = server.probe.get(&format!("{}/cold", server.url)).await;
+    let views: Option<Vec<ColdTierView>> = answer.ok().and_then(|answer| answer.json());
+    let Some(views) = views else {
+        let remedy = "check the log of the server";
+        return report.problem(CHECK, "/cold is not answered", remedy);
+    };
+    for view in views {
+        let ColdTierView {
+            pool,
+            frozen_payloads,
+            ..
+        } = &view;
+        match &view.problem {
+            None => report.ok(
+                CHECK,
+                format!("pool {pool}: the object store answers; payloads that are there only: {frozen_payloads}"),
+            ),
+            Some(problem) => report.problem(
+                CHECK,
+                format!("pool {pool}: {problem}; payloads that are there only: {frozen_payloads}"),
+                "set cold_url and the credentials as for the pumps, and check that the API reaches the object store: docs/cold-tier.md",
+            ),
+        }
+    }
 }
 
 fn check_version(report: &mut DoctorReport, server: &str) {
@@ -159,17 +190,17 @@ fn check_layout(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &
     match of_pool(samples, "tidegate_redis_other_layout", pool) {
         Some(0.0) => report.ok(
             CHECK,
-            format!("pool {pool}: Redis has the layout of this deployment"),
+            format!("pool {pool}: Redis has the data of this deployment"),
         ),
         Some(_) => report.problem(
             CHECK,
             format!("pool {pool}: the key tg:layout of Redis is missing or another one: Redis was emptied or replaced"),
             "stop the daemons, restore the data of Redis from its append-only file or a replica, and start them; without a \
-             copy, empty Redis if the key is another one, and restart the daemons: they begin with no jobs",
+             copy, restart all daemons: they begin with the jobs that Redis has now",
         ),
         None => report.skipped(
             CHECK,
-            format!("pool {pool}: the layout of the data in Redis is unknown"),
+            format!("pool {pool}: whether Redis has the data of this deployment is unknown"),
         ),
     }
 }

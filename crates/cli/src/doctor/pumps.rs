@@ -17,6 +17,7 @@ pub(super) async fn check_pumps(report: &mut DoctorReport, urls: &[String]) {
     let mut held = 0.0;
     let mut reached = 0_usize;
     let mut overdue = OverdueTimers::default();
+    let mut cold = ColdTasks::default();
     for url in urls {
         let Some(server) = reach(report, "pump", url).await else {
             continue;
@@ -30,6 +31,7 @@ pub(super) async fn check_pumps(report: &mut DoctorReport, urls: &[String]) {
                 held += buckets;
                 reached += 1;
                 overdue.add(&samples);
+                cold.add(&samples);
             }
             None => report.problem(
                 "pump",
@@ -50,6 +52,7 @@ pub(super) async fn check_pumps(report: &mut DoctorReport, urls: &[String]) {
         ),
     }
     overdue.report(report);
+    cold.report(report);
 }
 
 /// The report of pumps about the timers in the buckets that they lead.
@@ -92,9 +95,64 @@ impl OverdueTimers {
     }
 }
 
+/// The report of pumps about the cold tier.
+#[derive(Default)]
+struct ColdTasks {
+    /// Whether any pump has a cold tier.
+    is_used: bool,
+    failing: f64,
+    overdue: f64,
+}
+
+impl ColdTasks {
+    fn add(&mut self, samples: &[MetricSample<'_>]) {
+        let failing = sum(samples, "tidegate_cold_failing");
+        self.is_used |= failing.is_some();
+        self.failing += failing.unwrap_or_default();
+        let overdue = max(samples, "tidegate_cold_overdue_partitions");
+        self.overdue = self.overdue.max(overdue.unwrap_or_default());
+    }
+
+    fn report(&self, report: &mut DoctorReport) {
+        const CHECK: &str = "cold";
+        if !self.is_used {
+            return;
+        }
+        if self.failing > 0.0 || self.overdue > 0.0 {
+            return report.problem(
+                CHECK,
+                format!(
+                    "the last passes of {} tasks of the cold tier have failed; {} partitions should be back",
+                    self.failing, self.overdue
+                ),
+                "see the logs of the pumps: the object store must be readable, writable, and have about the same time",
+            );
+        }
+        report.ok(
+            CHECK,
+            "pumps read and write the object store, and all payloads that are due are back",
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cold_tier_that_fails_or_is_behind_is_a_problem() {
+        let problems = |page: &str| {
+            let (mut tasks, mut report) = (ColdTasks::default(), DoctorReport::default());
+            tasks.add(&samples(page));
+            tasks.report(&mut report);
+            report.problems
+        };
+        let failing = |value: u64| format!("tidegate_cold_failing{{task=\"thaw\"}} {value}\n");
+        let overdue = "tidegate_cold_overdue_partitions 2\n";
+        assert_eq!(problems(&failing(0)), 0);
+        assert_eq!(problems(&failing(1)), 1);
+        assert_eq!(problems(&(failing(0) + overdue)), 1);
+    }
 
     #[test]
     fn overdue_timers_and_missing_buckets_of_any_pump_are_problems() {

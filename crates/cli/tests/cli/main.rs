@@ -6,6 +6,7 @@
 
 mod bench;
 mod broken_connections;
+mod cold;
 mod command_line;
 mod dev;
 mod doctor;

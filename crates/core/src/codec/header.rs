@@ -11,8 +11,8 @@ pub const HEADER_BYTES: usize = 34;
 
 /// How a payload is stored, and how the id of its job is shown.
 ///
-/// The low byte is set when a job is published and never changes; the seal of the payload covers it. Scripts may change
-/// the high byte.
+/// The low byte is set when a job is published and never changes, except for [`Self::COLD`]; the seal of the payload
+/// covers the rest of it. Scripts may change the high byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordFlags(pub u16);
 
@@ -27,6 +27,9 @@ impl RecordFlags {
     pub const LOSSES_UNLIMITED: Self = Self(32);
     /// The extension has the hash of a group.
     pub const GROUPED: Self = Self(64);
+    /// The payload is in the cold tier: the record has a [`crate::ColdReference`] in its place. Such a record has
+    /// [`Self::BODY_OUTSIDE`] too.
+    pub const COLD: Self = Self(128);
     /// The producer wants the job cancelled while a consumer holds it.
     pub const CANCEL_REQUESTED: Self = Self(4096);
     /// A newer version of the job waits for the end of its lease.
@@ -62,7 +65,7 @@ impl RecordFlags {
     /// The flags that never change.
     #[must_use]
     pub(super) const fn fixed(self) -> Self {
-        Self(self.0 & 0xFF)
+        Self(self.0 & 0x7F)
     }
 
     /// These flags if `condition` is true, otherwise none.

@@ -11,7 +11,7 @@ use crate::extension::RecordExtension;
 use crate::group_hash::GroupHash;
 use crate::keys::ReadyLine;
 use crate::limits::PRIORITY_MAX;
-use crate::{Failures, Job, JobState, KeyHash, NativeOptions, NewJob};
+use crate::{ColdReference, Failures, Job, JobState, KeyHash, NativeOptions, NewJob};
 
 /// In a header that is published a due time above this is an instant, this much later; others are delays.
 pub const INSTANT_MS: u64 = 1 << 46;
@@ -81,8 +81,10 @@ pub struct RecordParts {
     pub header: RecordHeader,
     /// The encoded extension with its length byte; empty if there is none.
     extension: Bytes,
-    /// The payload with its seal; empty if it is stored in a separate key and was not read with the record.
+    /// The payload with its seal; empty if it is stored outside of the record and was not read with it.
     pub payload: Bytes,
+    /// Where the payload is, if it is in the cold tier.
+    pub cold: Option<ColdReference>,
 }
 
 impl RecordParts {
@@ -98,10 +100,20 @@ impl RecordParts {
             Some(length) if usize::from(*length) < rest.len() => usize::from(*length) + 1,
             _ => return Err(InvalidRecord::BadExtension),
         };
+        let mut payload = rest.slice(length..);
+        // Damaged flags are no reference: the seal of the payload decides.
+        let is_cold = header
+            .flags
+            .has(RecordFlags::COLD | RecordFlags::BODY_OUTSIDE);
+        let cold = is_cold.then(|| ColdReference::decode(&payload)).flatten();
+        if cold.is_some() {
+            payload = Bytes::new();
+        }
         Ok(Self {
             header,
             extension: rest.slice(..length),
-            payload: rest.slice(length..),
+            payload,
+            cold,
         })
     }
 
@@ -114,6 +126,7 @@ impl RecordParts {
             header: RecordHeader::decode(record)?,
             extension: Bytes::new(),
             payload: Bytes::new(),
+            cold: None,
         })
     }
 
@@ -153,6 +166,7 @@ impl RecordParts {
             header,
             extension,
             payload,
+            cold,
         } = self;
         let (attributes, body) = if header.state == JobState::Done {
             // Header and extension are kept, and the result if there is one.
@@ -160,6 +174,9 @@ impl RecordParts {
                 true => Default::default(),
                 false => decode_result(payload, header.nonce)?,
             }
+        } else if header.flags.has(RecordFlags::COLD) && cold.is_none() {
+            // The seal does not cover this flag.
+            return Err(InvalidRecord::Damaged);
         } else {
             let encoded = payload::check_seal(payload, extension, header.flags, header.nonce)?;
             payload::decode(encoded, header.flags.has(RecordFlags::COMPRESSED))?

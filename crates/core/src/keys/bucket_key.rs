@@ -68,6 +68,10 @@ pub enum BucketKey {
     Limit(String),
     /// The units of the limit of publishes of this namespace.
     Publishes(String),
+    /// How far the cold tier has thawed jobs.
+    Cold,
+    /// How many hints of each far slot were looked at by the cold tier.
+    ColdWalk,
     /// The token of the pump that leads the bucket.
     Lock,
     /// The live pumps of the server, by the end of their membership.
@@ -184,6 +188,8 @@ impl BucketKey {
                 "lock" => Self::Lock,
                 "roster" => Self::Roster,
                 "moves_to" => Self::MovesTo,
+                "cold" => Self::Cold,
+                "cold_walk" => Self::ColdWalk,
                 "corrupt" => Self::Corrupt,
                 _ => return None,
             },
@@ -258,6 +264,8 @@ impl BucketKey {
             Self::Lock => ("lock", None, KeyType::String),
             Self::Roster => ("roster", None, KeyType::SortedSet),
             Self::MovesTo => ("moves_to", None, KeyType::String),
+            Self::Cold => ("cold", None, KeyType::Hash),
+            Self::ColdWalk => ("cold_walk", None, KeyType::Hash),
             Self::Waiting(period) => ("waiting", Some(period), KeyType::Hash),
             Self::Corrupt => ("corrupt", None, KeyType::Hash),
             Self::CorruptBody(number) => ("corrupt", Some(number), KeyType::String),
@@ -313,6 +321,8 @@ mod tests {
             "lock",
             "roster",
             "moves_to",
+            "cold",
+            "cold_walk",
             "waiting:498776",
             "corrupt",
             "corrupt:1000001",

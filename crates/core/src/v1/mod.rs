@@ -4,6 +4,7 @@
 //! invalid one. Answers ignore unknown fields when they are read, so that later servers may add some. Every type has
 //! an OpenAPI schema, with the feature `openapi`.
 
+pub mod cold;
 pub mod consume;
 pub mod input;
 pub mod job;

@@ -22,7 +22,7 @@ pub struct NamespaceLimitUse {
     /// `waiting_consumers`. A refusal names it.
     pub name: String,
     /// How much the namespace has; `null` for `publishes_per_second`. Queues and jobs were counted up to a few seconds
-    /// ago; `waiting_consumers` are those of the server that answers.
+    /// ago. `waiting_consumers` counts the consumers that wait at the server that answers, not at others.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub used: Option<u64>,
     /// How much it may have; `null` = any number.

@@ -9,7 +9,7 @@ use toml::Value;
 pub(super) const HIDDEN: &str = "<hidden>";
 
 /// Keys whose values must be URLs.
-const URLS: [&str; 3] = ["url", "cluster", "endpoint"];
+const URLS: [&str; 4] = ["url", "cluster", "endpoint", "cold_url"];
 
 /// The key whose values are host names.
 const HOSTS: &str = "sentinels";

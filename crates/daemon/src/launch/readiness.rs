@@ -22,10 +22,10 @@ pub fn redis_check(name: impl Into<String>, store: Store) -> HealthCheck {
         let (store, layout) = (store.clone(), Arc::clone(&layout));
         async move {
             // Both are sent at once. A failed check ends the wait for the other answer.
-            let found = async { Ok(store.has_other_layout().await) };
+            let found = async { Ok(store.has_other_stamp().await) };
             let checked = tokio::try_join!(store.check_writable(), found);
-            let ((), has_other_layout) = checked.map_err(|error| public_reason(&error))?;
-            layout.outcome(has_other_layout)
+            let ((), has_other_stamp) = checked.map_err(|error| public_reason(&error))?;
+            layout.outcome(has_other_stamp)
         }
     })
 }
@@ -38,9 +38,9 @@ struct LayoutWatch {
 
 impl LayoutWatch {
     /// An unknown layout leaves the outcome as it was.
-    fn outcome(&self, has_other_layout: Option<bool>) -> Result<(), String> {
+    fn outcome(&self, has_other_stamp: Option<bool>) -> Result<(), String> {
         let before = self.was_replaced.load(Ordering::Relaxed);
-        let is_replaced = has_other_layout.unwrap_or(before);
+        let is_replaced = has_other_stamp.unwrap_or(before);
         self.was_replaced.store(is_replaced, Ordering::Relaxed);
         let deployment = self.deployment.as_str();
         match (before, is_replaced) {

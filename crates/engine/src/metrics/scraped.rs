@@ -63,8 +63,8 @@ const OF_POOLS: [GaugeFamily<ServerFigures>; 9] = [
     ),
     (
         "tidegate_redis_other_layout",
-        "1 if the layout of the data in Redis is missing or another one, as Redis was emptied or replaced, else 0.",
-        |servers| Some(f64::from(u8::from(servers.has_other_layout?))),
+        "1 if the stamp of the data in Redis is missing or another one, as Redis was emptied or replaced, else 0.",
+        |servers| Some(f64::from(u8::from(servers.has_other_stamp?))),
     ),
 ];
 

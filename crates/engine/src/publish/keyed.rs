@@ -10,6 +10,7 @@ use tidegate_store::{
     DurabilityError, KeyPlace, PublishJob, PublishRefusal, PublishReply, StoreError, StoredJob,
 };
 
+use super::lane_answer::{DoneJob, LaneAnswer, done_of, is_absent, stores_none};
 use super::{JobsToPublish, Published};
 use crate::error::EngineError;
 use crate::pool::Pool;
@@ -28,6 +29,8 @@ struct KeyedPublish<'a> {
     pending: Vec<(usize, PublishJob)>,
     results: Vec<Result<StoredJob, EngineError>>,
     durability: Result<Durability, DurabilityError>,
+    /// Jobs that are done and have the keys of the published ones: they lose them once the published ones are stored.
+    done: Vec<DoneJob<'a>>,
 }
 
 impl KeyedPublish<'_> {
@@ -46,14 +49,21 @@ impl KeyedPublish<'_> {
         let mut hashes = keyed.filter_map(|(_, job)| job.lane_hash());
         hashes.next().map_or(0, |hash| placement.lane_of(hash))
     }
-}
 
-/// Whether a lane that was asked does not have the job.
-const fn is_absent(result: &Result<StoredJob, EngineError>) -> bool {
-    matches!(
-        result,
-        Err(EngineError::QueueFull | EngineError::QueueClosed)
-    )
+    /// Takes the keys from jobs that are done and have a stored successor. If this is not called, or fails, the key finds
+    /// the done job until that is no longer kept, or until a publish with `replace` is answered.
+    async fn replace_done(&self) {
+        // A replayed job that has ended may be older than the done one.
+        let is_stored = |index: usize| {
+            self.results[index].is_ok_and(|job| !job.replayed || job.is_unfinished())
+        };
+        let replaced = self.done.iter().filter(|done| is_stored(done.index));
+        let calls = replaced.map(|done| done.pool.store.replace_done(self.queue, done.id));
+        for error in join_all(calls).await.into_iter().filter_map(Result::err) {
+            let queue = self.queue;
+            tracing::warn!(%queue, %error, "failed to take the key from a job that is done and replaced");
+        }
+    }
 }
 
 impl Pool {
@@ -74,8 +84,8 @@ impl Pool {
             };
             let jobs = publish.jobs.clone();
             let publishing = self.publish_in_lane(queue, jobs, call, publish.durability);
-            if let Some(published) = publishing.await? {
-                return Ok(published);
+            if let Some(answer) = publishing.await? {
+                return Ok(answer.published);
             }
         }
         Box::pin(self.publish_placed(queue, publish, intake)).await
@@ -96,10 +106,12 @@ impl Pool {
             results: vec![Err(EngineError::StorageFailed); publish.jobs.len()],
             pending: publish.jobs.into_iter().enumerate().collect(),
             durability: Ok(target.durability),
+            done: Vec::new(),
         };
         for pool in [self].into_iter().chain(self.target()) {
             pool.publish_in_lanes(&mut publishing).await?;
         }
+        publishing.replace_done().await;
         Ok(Published {
             jobs: publishing.results,
             durability: publishing.durability,
@@ -107,9 +119,9 @@ impl Pool {
     }
 
     /// Publishes the jobs that have no result yet in this deployment. If it moves, it creates none.
-    async fn publish_in_lanes(
-        self: &Arc<Self>,
-        publishing: &mut KeyedPublish<'_>,
+    async fn publish_in_lanes<'a>(
+        self: &'a Arc<Self>,
+        publishing: &mut KeyedPublish<'a>,
     ) -> Result<(), EngineError> {
         for _ in 0..PLACEMENTS_MAX {
             if publishing.pending.is_empty() {
@@ -138,9 +150,9 @@ impl Pool {
 
     /// Publishes jobs lane by lane. Returns whether the placement is current: the jobs without a result are not in this
     /// deployment.
-    async fn publish_by_lanes(
-        self: &Arc<Self>,
-        publishing: &mut KeyedPublish<'_>,
+    async fn publish_by_lanes<'a>(
+        self: &'a Arc<Self>,
+        publishing: &mut KeyedPublish<'a>,
         placement: KeyPlacement,
     ) -> bool {
         for round in 0..placement.numbers.formers().count() {
@@ -167,9 +179,9 @@ impl Pool {
     }
 
     /// One call to each lane that `lane_of` returns for a job. Returns whether the placement is current.
-    async fn publish_round(
-        self: &Arc<Self>,
-        publishing: &mut KeyedPublish<'_>,
+    async fn publish_round<'a>(
+        self: &'a Arc<Self>,
+        publishing: &mut KeyedPublish<'a>,
         placement: KeyPlacement,
         asks: bool,
         lane_of: impl Fn(&PublishJob) -> Option<u16>,
@@ -194,7 +206,9 @@ impl Pool {
         let mut is_current = true;
         for (group, published) in join_all(calls).await {
             match published {
-                Ok(Some(published)) => {
+                Ok(Some(answer)) => {
+                    publishing.done.extend(answer.done_jobs(self, &group));
+                    let published = answer.published;
                     if published.durability.is_err() {
                         publishing.durability = published.durability;
                     }
@@ -222,9 +236,9 @@ impl Pool {
     }
 
     /// Publishes all jobs or none. Each lane that may have one of them is asked for all of them.
-    async fn publish_together(
-        self: &Arc<Self>,
-        publishing: &mut KeyedPublish<'_>,
+    async fn publish_together<'a>(
+        self: &'a Arc<Self>,
+        publishing: &mut KeyedPublish<'a>,
         placement: KeyPlacement,
     ) -> Result<bool, EngineError> {
         let creates = self.target().is_none();
@@ -251,8 +265,11 @@ impl Pool {
                 self.publish_in_lane(publishing.queue, jobs.clone(), call, publishing.target);
             match published.await {
                 Ok(None) => return Ok(false),
-                Ok(Some(published)) if asks && published.jobs.iter().all(is_absent) => {}
-                Ok(Some(published)) => {
+                Ok(Some(answer)) if asks && answer.is_empty() => {
+                    let done = answer.done_jobs(self, &publishing.pending);
+                    publishing.done.extend(done);
+                }
+                Ok(Some(LaneAnswer { published, .. })) => {
                     publishing.pending.clear();
                     publishing.results = published.jobs;
                     publishing.durability = published.durability;
@@ -282,7 +299,7 @@ impl Pool {
         jobs: Vec<PublishJob>,
         call: LaneCall,
         target: DurabilityTarget,
-    ) -> Result<Option<Published>, EngineError> {
+    ) -> Result<Option<LaneAnswer>, EngineError> {
         let size = PublishSize::of(jobs.iter().map(|job| &job.job));
         let room = self.backlog.take(size)?;
         self.prepare_durability(target).await?;
@@ -301,6 +318,10 @@ impl Pool {
                 self.publishing_keyed.submit(self, &key, item).await
             };
         let KeyPlace { lane, placement } = call.place;
+        let done = match &published {
+            Ok(PublishReply::Done { jobs, .. }) if call.asks => done_of(jobs),
+            _ => Vec::new(),
+        };
         let renewed = match published {
             Err(StoreError::PlacementStale(floor)) => {
                 Box::pin(self.lanes.renew(queue, placement, floor)).await
@@ -310,19 +331,18 @@ impl Pool {
             }
             Ok(PublishReply::Done { ref jobs, .. }) if call.asks && stores_none(jobs) => {
                 let jobs = jobs.iter().map(|job| job.map_err(EngineError::from));
-                return Ok(Some(Published {
+                let published = Published {
                     jobs: jobs.collect(),
                     durability: Ok(target.durability),
-                }));
+                };
+                return Ok(Some(LaneAnswer { published, done }));
             }
-            published => return self.published(queue, published, target).await.map(Some),
+            published => {
+                let published = self.published(queue, published, target).await?;
+                return Ok(Some(LaneAnswer { published, done }));
+            }
         };
         renewed.map_err(EngineError::of_publish)?;
         Ok(None)
     }
-}
-
-fn stores_none(jobs: &[Result<StoredJob, PublishRefusal>]) -> bool {
-    let mut jobs = jobs.iter();
-    jobs.all(|job| *job == Err(PublishRefusal::QueueFull))
 }

@@ -12,6 +12,7 @@ mod call;
 pub(crate) mod durability;
 pub(crate) mod keyed;
 pub(crate) mod lane;
+mod lane_answer;
 mod limited;
 mod moving;
 pub(crate) mod size;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tidegate_core::{JobsByState, Namespace, QueueKey};
-use tidegate_store::{ListedQueue, QueueSizes, ServerFigures, ServerLeaders};
+use tidegate_store::{ColdStatus, ListedQueue, QueueSizes, ServerFigures, ServerLeaders};
 
 use crate::error::EngineError;
 use crate::metrics::JobTraffic;
@@ -115,5 +115,10 @@ impl Pool {
     /// Redis gave no answer.
     pub async fn leaders(&self) -> Result<Vec<ServerLeaders>, EngineError> {
         Ok(self.store.leaders().await?)
+    }
+
+    /// The state of the cold tier of its deployment; `None` if there is none.
+    pub async fn cold_status(&self) -> Option<ColdStatus> {
+        self.store.cold_status().await
     }
 }

@@ -5,6 +5,7 @@ use tidegate_core::codec::HEADER_BYTES;
 use tidegate_core::keys::{BucketKey, BucketKeys};
 use tokio::time::sleep;
 
+use super::cold::ReferredSegments;
 use super::finding::Inconsistency;
 use super::key_walk::FoundKeys;
 use super::report::{AuditOptions, AuditReport};
@@ -33,17 +34,19 @@ pub(super) struct BucketAudit<'a> {
     pub(super) bucket: u16,
     pub(super) names: &'a BucketKeys,
     pub(super) keys: FoundKeys,
+    pub(super) segments: ReferredSegments,
     pub(super) report: AuditReport<'a>,
 }
 
 impl<'a> BucketAudit<'a> {
     /// Runs all checks. Names are checked before jobs, since a queue may get its name back; queues without a name after
     /// their jobs; counts after all repairs that change them. `first_sequence` is the last job number, read before the
-    /// keys. Returns the report, and the schedules that the bucket knows.
+    /// keys. Returns the report, the segments, and the schedules that the bucket
+    /// knows.
     pub(super) async fn run(
         mut self,
         first_sequence: u64,
-    ) -> Result<(AuditReport<'a>, Vec<PlacedSchedule>), StoreError> {
+    ) -> Result<(AuditReport<'a>, ReferredSegments, Vec<PlacedSchedule>), StoreError> {
         self.check_keys().await?;
         let named = self.check_names().await?;
         let queues = self.name(&BucketKey::Queues);
@@ -69,7 +72,7 @@ impl<'a> BucketAudit<'a> {
         self.check_key_lanes(&named, &keyed).await?;
         let schedules = self.known_schedules().await?;
         self.report.done(self.bucket, jobs, uncounted);
-        Ok((self.report, schedules))
+        Ok((self.report, self.segments, schedules))
     }
 
     /// The full name of a key.

@@ -1,7 +1,7 @@
 //! The kinds of findings.
 
 use tidegate_core::keys::ReadyLine;
-use tidegate_core::{FarSlot, JobId, JobState};
+use tidegate_core::{FarSlot, JobId, JobState, SegmentName};
 
 /// An inconsistency of the stored data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,13 @@ pub enum Inconsistency {
     /// A job's body is missing.
     #[error("job {id} has lost its body")]
     NoBody { id: JobId },
+    /// Jobs refer to a segment of the cold tier that does not exist, or is too short.
+    #[error("segment {segment} of the cold tier is missing, or was cut: {jobs} jobs refer to it")]
+    NoSegment {
+        segment: SegmentName,
+        /// How many jobs.
+        jobs: u64,
+    },
     /// No record refers to a body.
     #[error("body {job} belongs to no job")]
     OrphanedBody {

@@ -11,6 +11,7 @@
 //!  counts     records of each queue, compared with its counts
 //!  lanes      lanes with jobs, and lanes of keys, compared with the table of lanes
 //!  namespaces names, compared with the counts for limits
+//!  cold       segments of the cold tier, compared with a listing of the object store
 //!  schedules  definitions, compared with the ticks in the buckets
 //!               │
 //!               ▼ verbs/audit.rs: a script checks one item again, atomically, and may repair it
@@ -22,6 +23,7 @@
 //! (`docs/decisions/0019-auditor.md`).
 
 mod bucket;
+mod cold;
 mod counts;
 mod finding;
 mod hints;
@@ -45,6 +47,7 @@ use tokio::time::sleep;
 use crate::error::StoreError;
 use crate::store::Store;
 use bucket::BucketAudit;
+use cold::ReferredSegments;
 
 pub use finding::{AuditFinding, Inconsistency};
 pub use report::{AuditEvent, AuditOptions, AuditSummary};
@@ -78,7 +81,7 @@ impl Store {
         let defined = self.defined_schedules(found.scheduled, &mut report);
         let mut schedules: BTreeSet<_> = defined.await?.into_iter().collect();
         schedules.retain(|(bucket, _)| is_asked(bucket));
-        let mut locks = Vec::new();
+        let (mut locks, mut segments) = (Vec::new(), ReferredSegments::default());
         for (bucket, first_sequence) in sequences {
             let keys = found.buckets.remove(&bucket).unwrap_or_default();
             let audit = BucketAudit {
@@ -87,10 +90,11 @@ impl Store {
                 bucket,
                 names: self.keys(bucket),
                 keys,
+                segments,
                 report,
             };
-            let (next, known) = audit.run(first_sequence).await?;
-            report = next;
+            let (next, referred, known) = audit.run(first_sequence).await?;
+            (report, segments) = (next, referred);
             schedules.extend(known);
             let holder = self.orphaned_lock(bucket).await?;
             locks.extend(holder.map(|holder| (bucket, holder)));
@@ -98,6 +102,7 @@ impl Store {
         self.audit_tables(options, &mut report).await?;
         self.audit_schedules(options, schedules, &mut report)
             .await?;
+        self.audit_segments(segments, &mut report).await?;
         self.audit_locks(options, locks, &mut report).await?;
         Ok(report.summary)
     }

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use tidegate_core::codec::{InvalidRecord, RecordFlags, RecordParts};
 use tidegate_core::keys::BucketKey;
-use tidegate_core::layout::CHUNK_JOBS;
 
 use super::bucket::BucketAudit;
 use super::finding::Inconsistency;
@@ -12,7 +11,8 @@ use crate::error::StoreError;
 use crate::verbs::JobCheck;
 
 impl BucketAudit<'_> {
-    /// Checks that payloads can be decoded, also those outside of their records.
+    /// Checks that payloads can be decoded, in their records and in keys of their own. Of payloads in
+    /// the cold tier it notes the segments.
     pub(super) async fn check_payloads(
         &mut self,
         page: &[ReadJob],
@@ -26,6 +26,11 @@ impl BucketAudit<'_> {
                     continue;
                 }
             };
+            if let Some(reference) = parts.cold {
+                let id = self.id_of(job);
+                self.segments.add(id, reference);
+                continue;
+            }
             if job.header.flags.has(RecordFlags::BODY_OUTSIDE) {
                 records.outside.insert(job.number);
                 let get = redis::Cmd::get(self.name(&BucketKey::Body(job.number)));
@@ -50,23 +55,27 @@ impl BucketAudit<'_> {
         if !job.header.flags.has(RecordFlags::BODY_OUTSIDE) {
             return self.corrupt(job.number, &job.record, bad).await;
         }
-        let (number, chunk) = (job.number, BucketKey::Chunk(job.number / CHUNK_JOBS));
+        let number = job.number;
+        let (chunk, field) = self.names.record(number);
         let mut commands = redis::pipe();
         commands.atomic();
-        commands.hget(self.name(&chunk), format!("{:02}", number % CHUNK_JOBS));
+        commands.hget(chunk, field);
         commands.get(self.name(&BucketKey::Body(number)));
         let (record, body): (Option<Bytes>, Option<Bytes>) = self.commands(&commands).await?;
         let Some(record) = record else {
             return Ok(());
         };
         let whole = RecordParts::split(&record).and_then(|mut parts| {
+            if parts.cold.is_some() {
+                return Ok(());
+            }
             if parts.header.flags.has(RecordFlags::BODY_OUTSIDE) {
                 parts.payload = body.unwrap_or_default();
             }
-            parts.decode(self.bucket, number)
+            parts.decode(self.bucket, number).map(drop)
         });
         match whole {
-            Ok(_) => Ok(()),
+            Ok(()) => Ok(()),
             Err(bad) => self.corrupt(number, &record, bad).await,
         }
     }

@@ -47,6 +47,8 @@ pub struct AuditSummary {
     pub repaired: u64,
     /// Number of queues whose counts could not be compared, because their jobs changed during each attempt.
     pub queues_not_compared: u64,
+    /// Number of segments of the cold tier that were not looked for, because the object store could not be listed.
+    pub segments_not_checked: u64,
 }
 
 /// Passes on findings, and counts them.

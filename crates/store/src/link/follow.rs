@@ -29,6 +29,8 @@ use crate::server_info::{IDENTITY, ServerInfo};
 const LOOK_INTERVAL: Duration = Duration::from_millis(800);
 /// Least time between two checks, since each failed call triggers one.
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// How long the connection of calls may take to say that it leads to the new process already.
+const ARRIVAL_LIMIT: Duration = Duration::from_millis(500);
 
 pub(crate) struct MasterFollower {
     config: StoreConfig,
@@ -173,7 +175,7 @@ impl MasterFollower {
         known: &Arc<StoreServer>,
         endpoint: &ServerEndpoint,
     ) -> Result<(), StoreError> {
-        let info = self.probe(known).await;
+        let info = self.probe(known, self.config.connect_timeout).await;
         let seen = info.and_then(|info| info.check_master().map(|()| info));
         let is_known =
             matches!(&seen, Ok(info) if known.has_run_id(info.run_id())) && !known.is_misled();
@@ -187,33 +189,33 @@ impl MasterFollower {
         if is_same && is_silent && !known.is_misled() {
             return Ok(());
         }
-        // After a restart the connection of calls leads to the new process already.
-        let has_arrived = matches!(&seen, Ok(info) if server.has_run_id(info.run_id()));
-        self.replace(server, has_arrived).await;
+        self.replace(server, true).await;
         Ok(())
     }
 
     /// Asks the connection of calls which server it leads to.
-    async fn probe(&self, known: &StoreServer) -> Result<ServerInfo, StoreError> {
+    async fn probe(&self, known: &StoreServer, limit: Duration) -> Result<ServerInfo, StoreError> {
         let mut command = redis::cmd("INFO");
         command.arg(&IDENTITY);
         let asking = async {
             let reply = known.connection.probe(&command).await?;
             Ok(String::from_redis_value(reply.extract_error()?)?)
         };
-        let text = bounded(self.config.connect_timeout, asking).await?;
+        let text = bounded(limit, asking).await?;
         Ok(ServerInfo::parse(&text))
     }
 
-    /// Makes calls and subscriptions use this server. Calls in flight to the former one fail soon, unless their
-    /// connection leads to this server already.
-    async fn replace(&mut self, server: StoreServer, has_arrived: bool) {
+    /// Makes calls and subscriptions use this server. Calls in flight to the former one fail soon, unless it
+    /// `may_have_arrived` and its connection leads to this server already, as after a restart.
+    async fn replace(&mut self, server: StoreServer, may_have_arrived: bool) {
         let server = Arc::new(server);
         let former = self.master.send_replace(Arc::clone(&server));
         self.writes_and_breaks = (0, 0);
         // The connection that was refused is not used any more.
         former.connection.record_acceptance();
-        if has_arrived {
+        // Asked only now: a silent connection delays no later call, and one that was refused before may have been
+        // restored since.
+        if may_have_arrived && self.leads_to(&former, &server).await {
             tracing::info!(%server, "redis was restarted, or is a master again");
         } else {
             tracing::warn!(from = %former, to = %server, "the master is another server now");
@@ -221,6 +223,12 @@ impl MasterFollower {
         }
         let session = server.session(self.config.command_timeout);
         server_check::check_successor(&session, &self.config).await;
+    }
+
+    /// Whether the connection of calls to `former` leads to this server.
+    async fn leads_to(&self, former: &StoreServer, server: &StoreServer) -> bool {
+        let info = self.probe(former, ARRIVAL_LIMIT).await;
+        info.is_ok_and(|info| server.has_run_id(info.run_id()))
     }
 }
 

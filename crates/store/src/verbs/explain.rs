@@ -31,6 +31,10 @@ pub struct JobSurroundings {
     pub job: Job,
     /// Whether its record or payload is damaged. A payload of more than 4 KiB is not checked.
     pub is_damaged: bool,
+    /// Whether its payload is in the cold tier.
+    pub is_cold: bool,
+    /// Why its payload cannot be read from the cold tier; `None` = it can, or it is in Redis.
+    pub unavailable: Option<String>,
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
     /// The number of ready jobs of its priority before a ready one.
@@ -48,6 +52,26 @@ pub struct JobSurroundings {
     pub leased_of_group: Option<u64>,
     /// Whether a live pump leads the bucket.
     pub has_pump: bool,
+}
+
+/// The job of a reply, with as much of its payload as is needed.
+struct ExplainedJob {
+    job: Job,
+    is_damaged: bool,
+    is_cold: bool,
+    unavailable: Option<String>,
+}
+
+impl ExplainedJob {
+    /// A job whose payload is in Redis.
+    const fn new(job: Job, is_damaged: bool) -> Self {
+        Self {
+            job,
+            is_damaged,
+            is_cold: false,
+            unavailable: None,
+        }
+    }
 }
 
 /// The reply of one call.
@@ -87,7 +111,7 @@ impl Store {
             return Ok(None);
         };
         let read = self.explained_job(queue, bucket, reference, &found).await?;
-        let Some((job, is_damaged)) = read else {
+        let Some(read) = read else {
             return Ok(None);
         };
         let has_pump = match found.pump.is_empty() {
@@ -95,8 +119,10 @@ impl Store {
             false => self.membership_end_ms(bucket, &found.pump).await? > Some(found.now_ms),
         };
         Ok(Some(JobSurroundings {
-            job,
-            is_damaged,
+            job: read.job,
+            is_damaged: read.is_damaged,
+            is_cold: read.is_cold,
+            unavailable: read.unavailable,
             now_ms: found.now_ms,
             before,
             higher_priority: found.higher_priority,
@@ -171,33 +197,45 @@ impl Store {
         }))
     }
 
-    /// The job, and whether it is damaged; `None` if it is gone by now.
+    /// The job; `None` if it is gone by now.
     async fn explained_job(
         &self,
         queue: &QueueKey,
         bucket: u16,
         reference: JobReference,
         found: &Explained,
-    ) -> Result<Option<(Job, bool)>, StoreError> {
-        let damaged = || StoredRecord::damaged_job(bucket, found.number, &found.record);
+    ) -> Result<Option<ExplainedJob>, StoreError> {
+        let damaged = || {
+            let job = StoredRecord::damaged_job(bucket, found.number, &found.record);
+            Ok(Some(ExplainedJob::new(job?, true)))
+        };
         let Ok(record) = StoredRecord::read(bucket, found.number, found.record.clone()) else {
-            return Ok(Some((damaged()?, true)));
+            return damaged();
         };
         let Some(without_payload) = record.without_payload() else {
-            return Ok(Some((damaged()?, true)));
+            return damaged();
         };
+        let is_cold = record.is_cold();
         let extension = without_payload.extension.as_deref();
         let has_key = extension.is_some_and(|extension| extension.key_hash.is_some());
         let is_key_known = !has_key || matches!(reference, JobReference::Key(..));
         let is_damaged = found.body_bytes == Some(0) && without_payload.state != JobState::Done;
-        if record.is_without_payload() && (is_key_known || is_damaged) {
-            return Ok(Some((without_payload, is_damaged)));
+        if record.is_without_payload() && !is_cold && (is_key_known || is_damaged) {
+            return Ok(Some(ExplainedJob::new(without_payload, is_damaged)));
         }
         let read = self.fetch_bodies(queue, vec![record]).await?.pop();
-        Ok(match read {
-            Some(Ok(job)) => Some((job, false)),
-            Some(Err(JobReadError::Corrupt(_))) => Some((without_payload, true)),
-            Some(Err(JobReadError::Gone)) | None => None,
-        })
+        let explained = match read {
+            Some(Ok(job)) => ExplainedJob::new(job, false),
+            Some(Err(JobReadError::Corrupt(_))) => ExplainedJob::new(without_payload, true),
+            Some(Err(JobReadError::Unavailable(why))) => ExplainedJob {
+                unavailable: Some(why),
+                ..ExplainedJob::new(without_payload, false)
+            },
+            Some(Err(JobReadError::Gone)) | None => return Ok(None),
+        };
+        Ok(Some(ExplainedJob {
+            is_cold,
+            ..explained
+        }))
     }
 }

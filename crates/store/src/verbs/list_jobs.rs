@@ -180,6 +180,15 @@ impl Store {
             })
             .collect();
         let decoded = self.beginnings(queue, records, listed_bytes()).await?;
+        // A job without its attributes might not match a filter.
+        let mut errors = decoded.iter().filter_map(|read| read.as_ref().err());
+        let unavailable = errors.find_map(|error| match error {
+            JobReadError::Unavailable(why) => Some(why.clone()),
+            _ => None,
+        });
+        if let Some(why) = unavailable {
+            return Err(StoreError::ColdUnavailable(why));
+        }
         let mut decoded = decoded.into_iter();
         let listed = listed.into_iter().filter_map(|(is_read, mut listed)| {
             match is_read.then(|| decoded.next()).flatten() {
@@ -189,7 +198,7 @@ impl Store {
                     listed.body_bytes = body_bytes;
                 }
                 Some(Err(JobReadError::Corrupt(_))) => listed.is_damaged = true,
-                Some(Err(JobReadError::Gone)) => return None,
+                Some(Err(JobReadError::Gone | JobReadError::Unavailable(_))) => return None,
             }
             // Another version of the job may have been read with its body.
             selection

@@ -136,7 +136,7 @@ impl Store {
         nonces: &[u16],
         bucket: u16,
     ) -> Result<PublishCall, StoreError> {
-        let mut records = self.encode(jobs, nonces).await?;
+        let mut records = self.encode(jobs, nonces, bucket).await?;
         let inline_limit_bytes = self.inner.config.inline_limit_bytes;
         let uploads = Uploads::take_from(&mut records, self.keys(bucket), inline_limit_bytes);
         Ok(PublishCall {
@@ -177,12 +177,19 @@ impl Store {
     }
 
     /// Encodes jobs; large ones on a thread for blocking work.
-    async fn encode(&self, jobs: &[NewJob], nonces: &[u16]) -> Result<Vec<NewRecord>, StoreError> {
-        let config = &self.inner.config;
-        let (inline, compress_from) = (config.inline_limit_bytes, config.compress_from_bytes);
+    async fn encode(
+        &self,
+        jobs: &[NewJob],
+        nonces: &[u16],
+        bucket: u16,
+    ) -> Result<Vec<NewRecord>, StoreError> {
+        let (inline, compress_from) = (
+            self.inline_limit(bucket),
+            self.inner.config.compress_from_bytes,
+        );
         let encode = move |jobs: &[NewJob], nonces: &[u16]| {
             let jobs = jobs.iter().zip(nonces);
-            jobs.map(|(job, nonce)| encode_new_job(job, *nonce, inline, compress_from))
+            jobs.map(|(job, nonce)| encode_new_job(job, *nonce, inline.of(job), compress_from))
                 .collect()
         };
         let bytes: usize = jobs.iter().map(NewJob::payload_bytes).sum();

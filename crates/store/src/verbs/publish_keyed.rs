@@ -14,6 +14,9 @@ pub(crate) const IDEMPOTENCY_MS_MAX: u64 = 2 * 24 * 3_600_000;
 /// Length of the result of a job: outcome, number, creation time, nonce, state, due time.
 const RESULT_BYTES: usize = 1 + 6 + 6 + 2 + 1 + 6;
 
+/// What the script reports of a job that is done and to be replaced, in a lane that is asked.
+const IS_DONE: u64 = 11;
+
 static PUBLISH_KEYED: LazyScript = script!("publish_keyed");
 
 /// An idempotency key, and the request that it stands for.
@@ -80,7 +83,8 @@ pub struct KeyedCall {
     /// The lane, and the placement of the keys. All of them may be there.
     pub place: KeyPlace,
     /// Whether only jobs are changed that the lane has, and new ones are stored in another one. For the others the
-    /// refusal is [`PublishRefusal::QueueFull`]. Of an atomic call all jobs must be there, or none.
+    /// refusal is [`PublishRefusal::QueueFull`] or [`PublishRefusal::IsDone`]. Of an atomic call all jobs must be there,
+    /// or none.
     pub asks: bool,
     /// How long a request with an idempotency key may be repeated, in ms; at least 1.
     pub idempotency_window_ms: u64,
@@ -195,11 +199,15 @@ fn results(
 
 fn result(mut bytes: &[u8], bucket: u16) -> Result<Result<StoredJob, PublishRefusal>, StoreError> {
     let reported = bytes.get_u8().into();
+    let (number, created_ms, nonce) = (bytes.get_uint(6), bytes.get_uint(6), bytes.get_u16());
+    let id = JobId::new(created_ms, bucket, number, nonce);
+    if reported == IS_DONE {
+        return Ok(Err(PublishRefusal::IsDone(id)));
+    }
     let outcome = match read_outcome(reported)? {
         Ok(outcome) => outcome,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let (number, created_ms, nonce) = (bytes.get_uint(6), bytes.get_uint(6), bytes.get_u16());
     let state = match bytes.get_u8() {
         0 => None,
         state => Some(crate::reply::state(state.into())?),
@@ -208,7 +216,7 @@ fn result(mut bytes: &[u8], bucket: u16) -> Result<Result<StoredJob, PublishRefu
     Ok(Ok(StoredJob {
         outcome,
         replayed: reported == REPLAYED,
-        id: JobId::new(created_ms, bucket, number, nonce),
+        id,
         state,
         run_at_ms,
     }))

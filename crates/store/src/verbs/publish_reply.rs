@@ -73,6 +73,16 @@ pub struct StoredJob {
     pub run_at_ms: Option<u64>,
 }
 
+impl StoredJob {
+    /// Whether the job is delayed, ready or leased.
+    pub const fn is_unfinished(&self) -> bool {
+        matches!(
+            self.state,
+            Some(JobState::Delayed | JobState::Ready | JobState::Leased)
+        )
+    }
+}
+
 /// Why a job was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishRefusal {
@@ -84,6 +94,9 @@ pub enum PublishRefusal {
     QueueFull,
     /// The queue takes no jobs.
     QueueClosed,
+    /// The lane was asked, and has this job with its key. It is done, and to be replaced: [`crate::Store::replace_done`]
+    /// takes the key from it once another lane has stored the new job.
+    IsDone(JobId),
 }
 
 /// What a script reports of a repeated request.

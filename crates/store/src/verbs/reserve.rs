@@ -1,10 +1,13 @@
+use std::time::Duration;
+
 use bytes::{Buf, Bytes};
 use tidegate_core::limits::DURATION_MS_MAX;
-use tidegate_core::{Job, JobState, Lane};
+use tidegate_core::{Job, JobState, Lane, QueueKey};
 
 use super::settle::LeasedJob;
 use crate::bodies::{JobReadError, StoredRecord, carried_bytes};
 use crate::call_metrics::CORRUPT;
+use crate::cold_tier::postponement_ms;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
@@ -12,6 +15,10 @@ use crate::waiter_id::WaiterId;
 
 /// Maximum number of list entries that one call reads: it blocks Redis for about 1 ms.
 pub(super) const HINTS_PER_CALL: u64 = 256;
+
+/// Calls of a reserve that may find jobs whose payloads cannot be read from the cold tier. In later calls the script
+/// postpones all cold jobs, as it does while the object store fails: otherwise the others wait behind many damaged ones.
+const COLD_CALLS_MAX: usize = 2;
 
 /// The default of the length of leases, in ms.
 const DEFAULT_LEASE_MS: u64 = 60_000;
@@ -95,13 +102,22 @@ pub struct ReservedJobs {
     pub is_registered: bool,
 }
 
+/// What one call does besides leasing jobs.
+struct ReserveCall {
+    options: ReserveOptions,
+    /// After how many ms cold jobs are due again; `None` = they are leased.
+    postponement_ms: Option<u64>,
+}
+
 /// The jobs that one call has reserved.
 struct ReservedOnce {
     /// Whether to call again.
     has_more: bool,
+    /// Whether a payload could not be read from the cold tier.
+    has_unavailable: bool,
     is_registered: bool,
     now_ms: u64,
-    /// In the order of the claims; `None` = deleted in between, or leased but corrupt.
+    /// In the order of the claims; `None` = deleted or given back in between, or leased but corrupt.
     jobs: Vec<Option<Job>>,
 }
 
@@ -183,8 +199,18 @@ impl Store {
     ) -> Result<ReservedJobs, StoreError> {
         let mut open: Vec<Claim> = claims.to_vec();
         let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); claims.len()];
+        let mut cold_calls = 0;
         loop {
-            let mut once = self.reserve_once(options, lane, &open, leases).await?;
+            let postponement_ms = match cold_calls < COLD_CALLS_MAX {
+                true => self.cold_postponement_ms(),
+                false => Some(postponement_ms(Duration::ZERO)),
+            };
+            let call = ReserveCall {
+                options,
+                postponement_ms,
+            };
+            let mut once = self.reserve_once(call, lane, &open, leases).await?;
+            cold_calls += usize::from(once.has_unavailable);
             let mut found = once.jobs.into_iter();
             for (claim, jobs) in open.iter_mut().zip(&mut jobs) {
                 jobs.reserve_exact(found.len().min(claim.count.into()));
@@ -208,10 +234,36 @@ impl Store {
         }
     }
 
+    /// Gives back jobs whose payloads cannot be read from the cold tier now. They are due again a little later. Returns
+    /// whether there are any.
+    async fn release_unavailable(
+        &self,
+        queue: &QueueKey,
+        leases: &[LeasedJob],
+        read: &[Result<Job, JobReadError>],
+    ) -> Result<bool, StoreError> {
+        let mut unavailable = Vec::new();
+        let pause_ms = self.cold_postponement_ms();
+        let pause_ms = pause_ms.unwrap_or_else(|| postponement_ms(Duration::ZERO));
+        for (lease, read) in leases.iter().zip(read) {
+            if let Err(JobReadError::Unavailable(why)) = read {
+                tracing::error!(%why, %queue, "failed to read a payload from the cold tier; the job is due again in {pause_ms} ms");
+                unavailable.push(*lease);
+            }
+        }
+        if !unavailable.is_empty() {
+            self.release_all(queue, &unavailable, pause_ms).await?;
+        }
+        Ok(!unavailable.is_empty())
+    }
+
     /// Makes one call.
     async fn reserve_once(
         &self,
-        options: ReserveOptions,
+        ReserveCall {
+            options,
+            postponement_ms,
+        }: ReserveCall,
         lane: Lane<'_>,
         claims: &[Claim],
         leases: &mut Vec<LeasedJob>,
@@ -229,6 +281,10 @@ impl Store {
             Some(jobs) => call.arg(jobs),
             None => call.arg(""),
         });
+        let call = match postponement_ms {
+            Some(ms) => call.arg(ms),
+            None => call.arg(""),
+        };
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.lease.argument())
         });
@@ -240,6 +296,7 @@ impl Store {
             // The clock of Redis was set forward. The next call uses the time in this reply.
             return Ok(ReservedOnce {
                 has_more: true,
+                has_unavailable: false,
                 is_registered: false,
                 now_ms,
                 jobs: Vec::new(),
@@ -266,24 +323,38 @@ impl Store {
             records.push(record);
             made.push((attempt, run_at_ms));
         }
-        let jobs = self.fetch_bodies(queue, records).await?.into_iter();
-        let jobs = jobs.zip(made).map(|(job, (attempt, run_at_ms))| match job {
-            Ok(job) if (job.state, job.attempt) == (JobState::Leased, attempt) => {
-                Some(Job { run_at_ms, ..job })
-            }
-            // Its lease ended, or it was deleted, before its body was fetched.
-            Ok(_) | Err(JobReadError::Gone) => None,
-            Err(JobReadError::Corrupt(error)) => {
-                tracing::error!(%error, %queue, "failed to decode a job, it is not delivered: run `tidegate-pumpd audit`");
-                CORRUPT.inc();
-                None
-            }
-        });
+        let read = self.fetch_bodies(queue, records).await?;
+        let made_now = &leases[leases.len() - read.len()..];
+        let has_unavailable = self.release_unavailable(queue, made_now, &read).await?;
+        let jobs = read.into_iter().zip(made);
         Ok(ReservedOnce {
             has_more,
+            has_unavailable,
             is_registered,
             now_ms,
-            jobs: jobs.collect(),
+            jobs: jobs
+                .map(|(job, made)| delivered(queue, job, made))
+                .collect(),
         })
+    }
+}
+
+/// The job of a delivery with this attempt, which runs at this time; `None` if there is nothing to deliver.
+fn delivered(
+    queue: &QueueKey,
+    job: Result<Job, JobReadError>,
+    (attempt, run_at_ms): (u32, u64),
+) -> Option<Job> {
+    match job {
+        Ok(job) if (job.state, job.attempt) == (JobState::Leased, attempt) => {
+            Some(Job { run_at_ms, ..job })
+        }
+        // Its lease ended, it was deleted before its body was fetched, or it was given back.
+        Ok(_) | Err(JobReadError::Gone | JobReadError::Unavailable(_)) => None,
+        Err(JobReadError::Corrupt(error)) => {
+            tracing::error!(%error, %queue, "failed to decode a job, it is not delivered: run `tidegate-pumpd audit`");
+            CORRUPT.inc();
+            None
+        }
     }
 }

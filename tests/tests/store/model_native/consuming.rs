@@ -25,6 +25,9 @@ fn policy() -> RetryPolicy {
     }
 }
 
+/// The shortest lease of a job whose payload is in the cold tier.
+const COLD_LEASE_MS: u64 = 15_000;
+
 impl NativeRun<'_> {
     /// The deliveries of a step, and the queue in which they are settled: that of the first one.
     fn chosen(&self, indexes: &[usize]) -> Option<(usize, Vec<LeasedJob>)> {
@@ -100,7 +103,12 @@ impl NativeRun<'_> {
         assert_eq!(ids, expected, "not the oldest ready jobs");
         for job in got {
             let run_at_ms = self.model.jobs[&job.id].version.due_ms;
-            let model = self.model.reserve(job.id, lease.of(job));
+            let shortest_ms = match self.cold_jobs.contains(&job.id) {
+                true => COLD_LEASE_MS,
+                false => 0,
+            };
+            let lease_ms = lease.of(job).max(shortest_ms);
+            let model = self.model.reserve(job.id, lease_ms);
             assert_eq!((job.run_at_ms, job.attempt), (run_at_ms, model.attempt));
             assert_eq!(
                 (&job.body, job.due_at_ms),

@@ -168,4 +168,10 @@ pub(super) enum NativeStep {
         after_ms: u64,
     },
     Sweep,
+    /// Pumps move payloads of far jobs to the object store, except this number of the jobs at which they look.
+    Freeze {
+        skipped: usize,
+    },
+    /// And back.
+    Thaw,
 }

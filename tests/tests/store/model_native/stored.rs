@@ -7,6 +7,7 @@ use redis::FromRedisValue;
 use tidegate_core::codec::{RecordFlags, RecordParts};
 use tidegate_core::{Failures, Job, JobId, JobState};
 
+use super::cold::FrozenPayloads;
 use super::oracle::{JobVersion, ModelJob, NativeModel};
 
 const PREFIX: &str = "tg:0:{8209}:";
@@ -78,11 +79,14 @@ pub(super) struct Stored {
     queues: BTreeMap<String, QueueRows>,
 }
 
-fn parts(record: Vec<u8>, body: Vec<u8>) -> RecordParts {
+fn parts(record: Vec<u8>, body: Vec<u8>, frozen: &FrozenPayloads) -> RecordParts {
     let mut parts = RecordParts::split(&Bytes::from(record)).unwrap();
     let is_outside = parts.header.flags.has(RecordFlags::BODY_OUTSIDE);
-    assert_eq!(is_outside, !body.is_empty(), "{:?}", parts.header);
-    if is_outside {
+    let is_body = is_outside && parts.cold.is_none();
+    assert_eq!(is_body, !body.is_empty(), "{:?}", parts.header);
+    if let Some(reference) = &parts.cold {
+        parts.payload = frozen[reference].clone();
+    } else if is_outside {
         assert!(parts.payload.is_empty(), "a payload twice: {parts:?}");
         parts.payload = body.into();
     }
@@ -90,7 +94,7 @@ fn parts(record: Vec<u8>, body: Vec<u8>) -> RecordParts {
 }
 
 impl Stored {
-    pub(super) fn read(connection: &mut redis::Connection) -> Self {
+    pub(super) fn read(connection: &mut redis::Connection, frozen: &FrozenPayloads) -> Self {
         let mut eval = redis::cmd("EVAL");
         eval.arg(DUMP).arg(1).arg(PREFIX);
         let reply: Vec<redis::Value> = eval.query(connection).unwrap();
@@ -102,9 +106,9 @@ impl Stored {
             records
                 .into_iter()
                 .map(|(number, record, body, next, next_body, failures_logged)| {
-                    let parts = parts(record, body);
+                    let parts = parts(record, body, frozen);
                     let job = JobInRedis {
-                        next: (!next.is_empty()).then(|| self::parts(next, next_body)),
+                        next: (!next.is_empty()).then(|| self::parts(next, next_body, frozen)),
                         failures_logged,
                         parts,
                     };
@@ -126,6 +130,11 @@ impl Stored {
             index: index.into_iter().collect(),
             queues: queues.collect(),
         }
+    }
+
+    pub(super) fn cold_jobs(&self) -> BTreeSet<JobId> {
+        let cold = self.jobs.iter().filter(|(_, job)| job.parts.cold.is_some());
+        cold.map(|(id, _)| *id).collect()
     }
 
     pub(super) fn queue(&self, name: &str) -> QueueRows {

@@ -25,6 +25,9 @@ pub struct LanesOptions {
     /// Lanes of the queue if several Redis nodes are named (`--pid redis-1=… --pid redis-2=…`); otherwise 1
     #[arg(long, default_value_t = 8)]
     lanes: u16,
+    /// Publish each job with a key, which no other job has
+    #[arg(long)]
+    pub(super) keyed: bool,
 }
 
 impl LanesOptions {
@@ -39,6 +42,7 @@ impl LanesOptions {
         run.report.parameter("lanes", lanes);
         run.report.parameter("nodes", nodes.len());
         run.report.parameter("body bytes", self.body_bytes);
+        run.report.parameter("keyed", self.keyed);
         let queues = run.queues("lanes", 1);
         if lanes > 1 {
             run.server.set_lanes(&queues[0], lanes).await?;
@@ -50,7 +54,10 @@ impl LanesOptions {
             connections: self.connections,
             body_bytes: self.body_bytes,
             delay: 0,
-            option: JobOption::None,
+            option: match self.keyed {
+                true => JobOption::Key,
+                false => JobOption::None,
+            },
         };
         publish(run, singles, pace).await?;
         let published = meter.read()?;

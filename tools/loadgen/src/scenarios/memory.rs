@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use tokio::time::sleep;
 
 use super::pending_jobs::{DELAY_MIN, PendingJobs, PendingKind};
 use crate::cpu::CpuUsage;
@@ -14,6 +15,9 @@ use crate::wire::publish_request::JobOption;
 const FALL_GOAL: Goal = Goal::AtMost(15.0);
 const KEY_GOAL: Goal = Goal::AtMost(75.0);
 const IDEMPOTENCY_KEY_GOAL: Goal = Goal::AtMost(80.0);
+const COLD_GOAL: Goal = Goal::AtMost(75.0);
+/// How often it is checked whether all payloads are in the cold tier.
+const COLD_PAUSE: Duration = Duration::from_secs(1);
 const SPREAD_MIN: Duration = Duration::from_secs(60);
 const SPREAD_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 
@@ -36,6 +40,10 @@ pub struct MemoryOptions {
     /// Measure jobs without keys first, then as many with a key each, and the difference. Needs --wire native
     #[arg(long, conflicts_with = "idempotent")]
     keyed: bool,
+    /// Wait until all payloads are in the cold tier, and measure the memory that is left. Needs --admin, and a server with the
+    /// cold tier whose cold_keep is 1m
+    #[arg(long, conflicts_with_all = ["keyed", "idempotent"])]
+    cold: bool,
     /// Measure jobs without keys first, then as many with an idempotency key each, and the difference. Needs --wire
     /// native
     #[arg(long)]
@@ -77,6 +85,10 @@ impl MemoryOptions {
             option: JobOption::None,
         };
         let mut pending = PendingJobs::new(run, kind, self.queues);
+        if self.cold {
+            self.measure_cold(run, &mut redis, &mut pending).await?;
+            return pending.check(run).await;
+        }
         let plain = self.measure(run, &mut redis, &mut pending).await?;
         self.print_plain(run, &plain, &pending.samples);
         if self.has_keys() {
@@ -112,6 +124,32 @@ impl MemoryOptions {
             resident_bytes: (after.1 - before.1) / jobs,
             usage,
         })
+    }
+
+    /// Publishes the jobs, and waits until all payloads are in the cold tier. Pumps freeze while clients publish, so the
+    /// CPU time is the sum of publishing and freezing. A run without a cold tier has the CPU time of publishing.
+    async fn measure_cold(
+        &self,
+        run: &mut ScenarioRun<'_>,
+        redis: &mut RedisInfo,
+        pending: &mut PendingJobs,
+    ) -> Result<(), LoadgenError> {
+        let before = redis.number("memory", "used_memory")?;
+        let meter = run.meter()?;
+        pending.add(run, self.jobs).await?;
+        let published = meter.read()?;
+        while run.server.frozen_payloads().await? < self.jobs {
+            sleep(COLD_PAUSE).await;
+        }
+        let frozen = meter.read()?;
+        let jobs = self.jobs as f64;
+        let bytes = (redis.number("memory", "used_memory")? - before) / jobs;
+        let report = &mut run.report;
+        report.figure_with_goal("used_memory per cold job", bytes, "B", COLD_GOAL);
+        report.figure("publish in bulk", jobs / published.seconds, "jobs/s");
+        report.figure("until all payloads are cold", frozen.seconds, "s");
+        report.cpu("publish and freeze", &frozen, jobs, jobs / BULK as f64);
+        Ok(())
     }
 
     fn print_plain(&self, run: &mut ScenarioRun<'_>, costs: &JobCosts, samples: &[(f64, f64)]) {

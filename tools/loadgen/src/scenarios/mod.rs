@@ -98,6 +98,7 @@ impl Scenario {
             Self::Memory(options) => (options.has_keys(), options.has_keys()),
             Self::Publish(options) => (false, options.keyed),
             Self::Bulk(options) => (options.keyed, options.keyed),
+            Self::Lanes(options) => (options.keyed, options.keyed),
             _ => (false, false),
         };
         match chosen {

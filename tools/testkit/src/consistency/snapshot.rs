@@ -62,7 +62,8 @@ pub(super) struct RecordSnapshot {
 
 impl RecordSnapshot {
     pub(super) fn has_outside_body(&self) -> bool {
-        self.header.flags.has(RecordFlags::BODY_OUTSIDE)
+        let flags = self.header.flags;
+        flags.has(RecordFlags::BODY_OUTSIDE) && !flags.has(RecordFlags::COLD)
     }
 
     pub(super) fn chunk(&self) -> u64 {
@@ -129,6 +130,7 @@ async fn slot_width_of_layout(connection: &mut MultiplexedConnection) -> Option<
     let stamp: Option<String> = get.arg(LAYOUT).query_async(connection).await.ok()?;
     let stamp = stamp?;
     let (_, width) = stamp.split_once("slot_ms=")?;
+    let width = width.split_whitespace().next()?;
     SlotWidth::new(width.parse().ok()?).ok()
 }
 

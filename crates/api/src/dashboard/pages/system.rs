@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
+use tidegate_core::v1::cold::ColdTierView;
 use tidegate_engine::{Pool, PoolOverview};
 use tidegate_store::{ServerFigures, ServerLeaders};
 
@@ -13,6 +14,7 @@ use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::Visit;
 use super::super::{links, text};
+use crate::cold_status::cold_status;
 
 pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
     visit.show_pool(&pool, page).await
@@ -20,12 +22,14 @@ pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Re
 
 async fn page(_: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
     let servers = pool.leaders().await?;
-    let (sizes, figures_of_servers) = tokio::join!(pool.sizes(), pool.server_figures());
+    let (sizes, figures_of_servers, cold) =
+        tokio::join!(pool.sizes(), pool.server_figures(), cold_status(&pool));
     let overview = sizes.map(|sizes| sizes.overview_of(|_| false));
     let live = html! {
         h2 { "Pumps" }
         @for server in &servers { (pumps(server)) }
         @if let Some(overview) = &overview { (figures(overview, &figures_of_servers)) }
+        @if let Some(view) = &cold { (cold_tier(view)) }
         (lanes(&pool))
         h2 { "Audit" }
         p {
@@ -113,6 +117,29 @@ fn figures(overview: &PoolOverview, servers: &[ServerFigures]) -> Markup {
                 }
                 dt { "Connections" } dd { (text::number(server.connections)) }
                 dt { "Keys" } dd { (text::number(server.total_keys)) }
+            }
+        }
+    }
+}
+
+fn cold_tier(view: &ColdTierView) -> Markup {
+    html! {
+        h2 { "Cold tier" }
+        @if let Some(problem) = &view.problem {
+            p.problem role="alert" {
+                "Payloads of far jobs cannot be read: " (problem) ". Jobs that become due wait."
+            }
+        }
+        dl {
+            dt { "Payloads in the object store only" } dd { (text::number(view.frozen_payloads)) }
+            dt { "Payloads that are back, and kept for a while" } dd { (text::number(view.thawed_payloads)) }
+            dt { "Segments" } dd { (text::number(view.segments)) ", " (text::bytes(view.bytes)) }
+            @if let Some(until) = view.back_until {
+                dt { "Back are the payloads of jobs due before" } dd { (text::time(until)) }
+            }
+            @match view.counted_at {
+                Some(at) => { dt { "Counted" } dd { (text::time(at)) } }
+                None => { dt { "Counted" } dd { "not yet" } }
             }
         }
     }

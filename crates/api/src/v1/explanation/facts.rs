@@ -13,6 +13,15 @@ impl Situation {
         let job = &self.found.job;
         let mut facts = self.times_of(job);
         facts.extend(self.facts_of_the_queue());
+        if self.found.is_cold {
+            let text = match &self.found.unavailable {
+                None => "Its payload is in the cold tier.".to_owned(),
+                Some(why) => {
+                    format!("Its payload is in the cold tier, and cannot be read now: {why}.")
+                }
+            };
+            facts.push(plain(FactCode::Payload, &text));
+        }
         let counts = job.failures.unwrap_or_default();
         if counts.failures > 0 {
             let failed = match counts.failures {

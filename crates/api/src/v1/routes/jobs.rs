@@ -5,8 +5,8 @@ use std::pin::pin;
 use tidegate_core::Scope;
 use tidegate_core::v1::problem::ProblemCode::{
     DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken,
-    KeysInSeveralLanes, NamespaceFull, NotDurable, PayloadNotJson, PayloadTooLarge, QueueClosed,
-    QueueFull, RateLimited, RunAtOutOfRange, TooManyWaiting,
+    KeysInSeveralLanes, NamespaceFull, NotDurable, PayloadNotJson, PayloadTooLarge,
+    PayloadUnavailable, QueueClosed, QueueFull, RateLimited, RunAtOutOfRange, TooManyWaiting,
 };
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
 
@@ -171,7 +171,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         )
         .parameters(of_job)
         .answers(&[json(200, "JobDetails", "The job.")])
-        .problems(&[JobNotFound]),
+        .problems(&[JobNotFound, PayloadUnavailable]),
     operation(
         Patch,
         JOB,
@@ -224,7 +224,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         .answers(&[json(200, "", "The payload.")
             .body(BodyShape::Payload)
             .headers(&[AnswerHeader::NoSniff, AnswerHeader::Sandbox])])
-        .problems(&[JobNotFound]),
+        .problems(&[JobNotFound, PayloadUnavailable]),
     operation(
         Get,
         RESULT,

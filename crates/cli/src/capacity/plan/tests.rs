@@ -6,6 +6,7 @@ fn load(jobs_per_second: u64, pending: u64) -> CapacityArguments {
         jobs_per_second,
         pending,
         bytes: 100,
+        cold: 0,
         requests: RequestSize::Single,
         consumers: 0,
         redis_gib: 32,
@@ -43,6 +44,23 @@ fn the_limit_of_the_core_does_not_depend_on_the_load() {
         let reached_at = rate as f64 * core.unwrap().times;
         assert!((reached_at - 19_608.0).abs() < 1.0, "{rate}: {reached_at}");
     }
+}
+
+#[test]
+fn payloads_in_the_cold_tier_need_no_memory_of_redis() {
+    let far = |cold| {
+        let load = CapacityArguments {
+            bytes: 1000,
+            cold,
+            ..load(10, 10_000_000)
+        };
+        CapacityPlan::of(&load)
+    };
+    let (warm, half, cold) = (far(0), far(50), far(100));
+    assert!((warm.data_gib - 10.6).abs() < 0.1, "{warm:?}");
+    assert!((cold.data_gib - 0.7).abs() < 0.1, "{cold:?}");
+    assert!((half.data_gib * 2.0 - warm.data_gib - cold.data_gib).abs() < 0.01);
+    assert!((cold.object_store_gib - 9.6).abs() < 0.1, "{cold:?}");
 }
 
 /// The figures of a plan, and the name of each.

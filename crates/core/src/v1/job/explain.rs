@@ -46,6 +46,8 @@ pub enum JobCause {
     DeadForGood,
     /// Its record or its payload is damaged. A payload of more than 4 KiB is checked when the job is delivered.
     Unreadable,
+    /// Its payload is in the cold tier, and cannot be read from there now. It is due again within a minute.
+    PayloadUnavailable,
     /// It is done.
     Done,
 }
@@ -83,6 +85,8 @@ pub enum FactCode {
     QueueClosed,
     /// No pump runs for its bucket: no job there becomes due.
     PumpMissing,
+    /// Its payload is in the cold tier.
+    Payload,
     /// How many attempts have failed.
     Failures,
     /// How often a worker was lost while it held the job.

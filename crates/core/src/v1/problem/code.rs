@@ -151,6 +151,8 @@ problem_codes! {
         "The header `Transfer-Encoding` has another coding than `chunked`. Send the body uncompressed."
     StorageUnavailable "storage_unavailable" 503 Unknown "Storage unavailable":
         "Redis cannot be reached or refuses the operation. Repeat the request after `Retry-After`, if `applied` allows it."
+    PayloadUnavailable "payload_unavailable" 503 No "Payload unavailable":
+        "The payload of the job is in the cold tier, which cannot be read now. Repeat the request after `Retry-After`."
     TooManyConnections "too_many_connections" 503 No "Too many connections":
         "The server has as many connections as its settings allow, and has not read the request. Repeat it after `Retry-After`."
     NotDurable "not_durable" 504 Yes "Not durable":
@@ -253,7 +255,10 @@ mod tests {
             (429, "rate_limited queue_full too_many_waiting"),
             (500, "internal_error"),
             (501, "unsupported_transfer_encoding"),
-            (503, "storage_unavailable too_many_connections"),
+            (
+                503,
+                "storage_unavailable payload_unavailable too_many_connections",
+            ),
             (504, "not_durable time_limit_reached"),
             (507, "storage_full"),
         ] {
@@ -261,7 +266,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 48);
+        assert_eq!(ProblemCode::ALL.len(), 49);
     }
 
     #[test]

@@ -246,6 +246,8 @@ fn step() -> impl Strategy<Value = NativeStep> {
         1 => wait().prop_map(|ms| NativeStep::Wait { ms }),
         5 => wait().prop_map(|after_ms| NativeStep::MoveDue { after_ms }),
         1 => Just(NativeStep::Sweep),
+        3 => (0..3_usize).prop_map(|skipped| NativeStep::Freeze { skipped }),
+        1 => Just(NativeStep::Thaw),
     ]
 }
 
