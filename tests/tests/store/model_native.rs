@@ -211,20 +211,21 @@ impl<'a> NativeRun<'a> {
                 .copied()
                 .filter(|line| *line < before)
                 .collect();
-            let line = match lower.first() {
+            let (line, next_lower) = match lower.first() {
                 Some(first_lower) if place == 7 => {
                     let next = lower.iter().find(|line| **line < last_lower);
-                    last_lower = *next.unwrap_or(first_lower);
-                    last_lower
+                    let next = *next.unwrap_or(first_lower);
+                    (next, next)
                 }
-                _ => *highest,
+                _ => (*highest, last_lower),
             };
             let hint = lines[line].pop_front().expect("a line with hints");
             let found = self.hinted(queue, JobState::Ready, hint);
             let found = found.filter(|(_, job)| usize::from(job.version.priority) == line);
             let found = found.filter(|(id, _)| !order.contains(id));
             if let Some((id, _)) = found {
-                (place, before) = ((place + 1) % 8, line);
+                // A stale hint takes no turn.
+                (place, before, last_lower) = ((place + 1) % 8, line, next_lower);
                 order.push(id);
             }
         }

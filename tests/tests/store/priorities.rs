@@ -92,6 +92,25 @@ async fn every_eighth_job_has_a_lower_priority() {
 }
 
 #[tokio::test]
+async fn a_stale_hint_takes_no_turn_from_its_priority() {
+    let f = fixture().await;
+    for number in 0..7 {
+        f.publish_urgent(&format!("4-{number}"), 4).await;
+    }
+    let cancelled = f.publish_urgent("cancelled", 2).await;
+    f.publish_urgent("2", 2).await;
+    f.publish_urgent("0", 0).await;
+    let cancel = f.store.at(START);
+    let cancel = cancel.cancel(&f.queue, JobReference::Id(cancelled), IfRunning::Refuse);
+    let _ = cancel.await.unwrap();
+    let mut got = Vec::new();
+    while got.len() < 9 {
+        got.extend(f.reserve(START, 1, 1000).await);
+    }
+    assert_eq!(got[7..], ["2", "0"]);
+}
+
+#[tokio::test]
 async fn retries_lost_leases_releases_and_respawns_keep_the_priority() {
     let f = fixture().await;
     let id = f.publish_urgent("urgent", 3).await;

@@ -191,6 +191,23 @@ impl SentinelGroup {
             .expect("a server can lock out");
     }
 
+    /// Lets no sentinel make this server a replica.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn refuse_to_follow(&self, server: usize) {
+        let mut connection = connect(&self.url(server)).await;
+        let mut rights = redis::cmd("ACL");
+        rights
+            .arg("SETUSER")
+            .arg("default")
+            .arg(&["-replicaof", "-slaveof"]);
+        rights
+            .exec_async(&mut connection)
+            .await
+            .expect("a server changes the rights of a user");
+    }
+
     /// Waits until `replicas` replicas have received every write that this server had when this was
     /// called.
     ///
