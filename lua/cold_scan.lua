@@ -8,10 +8,10 @@
 -- ARGV[5] least   bytes of a payload
 -- ARGV[6] limit   most hints that one call looks at
 -- ARGV[7] bytes   of records and bodies, after which a call returns
--- ARGV[8] carry   largest body, in bytes, that is returned with its record
+-- ARGV[8] carry   bytes: a body that has fewer is returned with its record
 -- ARGV[9] level   only far slots of this level, or a lower one
 -- Returns ok → an array: far slot, how many of its hints have been looked at, ...; number and record of each job, payload
---   included unless it is in body:<n> and larger than `carry`
+--   included unless it is in body:<n> and has `carry` bytes or more
 -- Returns closed → the pump that led the bucket before has thawed everything: nothing may go until it is opened
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Changes: forgets how far it came in slots that are gone. What it has looked at is only noted by freeze: a call that is
@@ -50,11 +50,16 @@ local function look(slot, from)
   for i = 1, #numbers do
     local job = read(numbers[i])
     if may_freeze(job) then
-      local record = whole(job, carry)
+      local record, body = job[RECORD], has(job, BODY_OUTSIDE) and prefix .. 'body:' .. numbers[i]
+      local begin = body and call('GETRANGE', body, 0, carry - 1)
+      if body and #begin == carry then
+        -- A large body, which the caller fetches.
+        bytes = bytes - call('STRLEN', body)
+      elseif body then
+        record = record .. begin
+      end
       reply[#reply + 1], reply[#reply + 2] = tonumber(numbers[i]), record
       bytes = bytes - #record
-      -- A large body, which the caller fetches.
-      if has(job, BODY_OUTSIDE) and #record == #job[RECORD] then bytes = bytes - call('STRLEN', prefix .. 'body:' .. numbers[i]) end
       if bytes <= 0 then return i end
     end
   end

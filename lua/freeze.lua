@@ -27,13 +27,12 @@ end
 local closed = tonumber(call('HGET', prefix .. 'cold', 'closed') or -1)
 local frozen, frozen_bytes = 0, 0
 
-local function payload_of(job)
-  if not has(job, BODY_OUTSIDE) then return sub(job[RECORD], head_bytes(job) + 1) end
-  return call('GET', prefix .. 'body:' .. job[NUMBER]) or ''
+local function may_go(job, reference)
+  local partition = struct.unpack('>I3', reference)
+  return job and job[STATE] == DELAYED and not has(job, COLD) and partition > closed and job[DUE_MS] >= partition * PARTITION_MS
 end
 
 local function freeze(job, payload, reference)
-  if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. job[NUMBER]) end
   job[RECORD] = sub(job[RECORD], 1, head_bytes(job)) .. reference
   job[FLAGS] = bit.bor(job[FLAGS], COLD + BODY_OUTSIDE)
   rewrite(job)
@@ -43,14 +42,26 @@ end
 local numbers = {}
 for i = at, #ARGV, 3 do numbers[#numbers + 1] = ARGV[i] end
 read_ahead(numbers)
+
+-- One command for all bodies: a command costs more than the Lua around it.
+local outside, keys, unused = {}, {}, {}
 for i = at, #ARGV, 3 do
-  local job, reference = read(ARGV[i]), ARGV[i + 2]
-  local partition = struct.unpack('>I3', reference)
-  local may_go = job and job[STATE] == DELAYED and not has(job, COLD) and job[DUE_MS] >= partition * PARTITION_MS
-  if may_go and partition > closed then
-    local payload = payload_of(job)
-    if payload == ARGV[i + 1] then freeze(job, payload, reference) end
+  local job, payload = read(ARGV[i]), ARGV[i + 1]
+  if may_go(job, ARGV[i + 2]) then
+    if has(job, BODY_OUTSIDE) then
+      outside[#outside + 1], keys[#keys + 1] = i, prefix .. 'body:' .. ARGV[i]
+    elseif sub(job[RECORD], head_bytes(job) + 1) == payload then
+      freeze(job, payload, ARGV[i + 2])
+    end
   end
 end
+local bodies = #keys > 0 and call('MGET', unpack(keys))
+for k, i in ipairs(outside) do
+  if bodies[k] == ARGV[i + 1] then
+    freeze(read(ARGV[i]), ARGV[i + 1], ARGV[i + 2])
+    unused[#unused + 1] = keys[k]
+  end
+end
+if #unused > 0 then call('DEL', unpack(unused)) end
 settle()
 return { 'ok', frozen, frozen_bytes }

@@ -25,7 +25,7 @@ local function need(command, ...)
 end
 
 for _, key in ipairs({ ARGV[3], ARGV[4] }) do
-  for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'HKEYS', 'HLEN', 'LLEN', 'LPOP', 'PERSIST', 'STRLEN' }) do need(command, key) end
+  for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'HKEYS', 'HLEN', 'LLEN', 'LPOP', 'MGET', 'PERSIST', 'STRLEN' }) do need(command, key) end
   for _, command in ipairs({ 'HDEL', 'HEXISTS', 'HGET', 'HMGET', 'HSCAN', 'INCRBY', 'LINDEX', 'LPUSH', 'PEXPIRE', 'RPUSH', 'SET',
     'ZMSCORE', 'ZRANK', 'ZREM', 'ZSCAN', 'ZSCORE' }) do
     need(command, key, '1')

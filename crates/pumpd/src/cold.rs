@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use tidegate_cold::{ColdError, ColdObjects};
 use tidegate_store::StoreError;
+use tokio::time::{Instant, sleep};
 
 use crate::cold::cold_metrics::ColdMetrics;
 use crate::instance::Instance;
@@ -33,6 +34,17 @@ struct ColdInstance {
     leases: Arc<BucketLeases>,
     objects: ColdObjects,
     metrics: ColdMetrics,
+}
+
+impl ColdInstance {
+    /// Makes a call to Redis, and then waits for so many times as long as it took: Redis serves others meanwhile, also
+    /// while millions of payloads move.
+    async fn paced<T>(&self, pauses: u32, call: impl Future<Output = T>) -> T {
+        let begin = Instant::now();
+        let outcome = call.await;
+        sleep(begin.elapsed() * pauses).await;
+        outcome
+    }
 }
 
 /// Why a pass has ended early.

@@ -20,6 +20,8 @@ use super::{ColdInstance, FAILURE_PAUSE, PassError};
 const ROUND_BYTES: usize = 64 << 20;
 /// A segment of more bytes gets no further payload.
 const SEGMENT_BYTES: usize = 32 << 20;
+/// The pause after a call to Redis, in times of the call. Payloads that go have time.
+const PAUSES: u32 = 4;
 /// Segments that are written at the same time.
 const UPLOADS: usize = 8;
 
@@ -106,7 +108,8 @@ async fn look(
     round: &mut Round,
 ) -> Result<Option<usize>, PassError> {
     let token = &tier.instance.token;
-    let Some(warm) = tier.instance.store.cold_scan(bucket, token, level).await? else {
+    let looking = tier.instance.store.cold_scan(bucket, token, level);
+    let Some(warm) = tier.paced(PAUSES, looking).await? else {
         return Ok(None);
     };
     if warm.is_closed {
@@ -244,7 +247,7 @@ async fn freeze_bucket(
         let looked_at = if is_last { looked_at } else { &[] };
         let store = &tier.instance.store;
         let frozen = store.freeze(bucket, &tier.instance.token, looked_at, chunk);
-        let Some((jobs, bytes)) = frozen.await? else {
+        let Some((jobs, bytes)) = tier.paced(PAUSES, frozen).await? else {
             return Ok(());
         };
         tier.metrics.frozen.inc_by(jobs);

@@ -17,6 +17,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{ColdInstance, FAILURE_PAUSE, PassError};
 
+/// The pause after a call to Redis that puts payloads back, in times of the call.
+const PAUSES: u32 = 1;
 /// How long before its begin a partition is thawed, in ms.
 const LEAD_MS: u64 = 5 * 60 * 1000;
 /// How often it is checked whether this instance leads other buckets, or a partition is due.
@@ -287,7 +289,8 @@ impl PartitionThaw {
             return Ok(());
         }
         let (store, token) = (&tier.instance.store, &tier.instance.token);
-        match store.thaw(batch.bucket, token, &batch.payloads).await? {
+        let thawing = store.thaw(batch.bucket, token, &batch.payloads);
+        match tier.paced(PAUSES, thawing).await? {
             Some(jobs) => tier.metrics.thawed.inc_by(jobs),
             None => {
                 self.lost.insert(batch.bucket);

@@ -10,7 +10,7 @@ use crate::store::Store;
 static COLD_SCAN: LazyScript = script!("cold_scan");
 
 /// Most far hints that one call looks at: it blocks Redis for up to 1 ms.
-const HINTS_MAX: usize = 200;
+const HINTS_MAX: usize = 64;
 /// Bytes of payloads in records, after which a call takes no further job.
 const BYTES_MAX: usize = 256 * 1024;
 

@@ -8,7 +8,7 @@ use crate::store::Store;
 static FREEZE: LazyScript = script!("freeze");
 
 /// Most jobs of one call that freezes or thaws.
-pub const COLD_CALL_JOBS: usize = 100;
+pub const COLD_CALL_JOBS: usize = 64;
 /// Bytes of payloads, after which a call that freezes or thaws takes no further job.
 pub const COLD_CALL_BYTES: usize = 128 * 1024;
 
