@@ -16,8 +16,8 @@ async fn texts_that_are_not_ascii_are_percent_encoded_in_headers() {
     let path = "/queues/q/jobs?key=%E9%94%AE%20%25";
     let published = client.send("POST", path, &headers, b"x").await;
     published.expect(201);
-    let raw = json!({"queues": ["q"], "format": "raw"});
-    let answer = client.call("POST", "/reserve", &raw).await.expect(200);
+    let raw = json!({"queues": ["q"]});
+    let answer = client.call("POST", "/reserve/raw", &raw).await.expect(200);
     for (name, value) in [
         ("tidegate-key", "%E9%94%AE%20%25"),
         ("job-attr-city", "Z%C3%BCrich%201"),
@@ -91,8 +91,8 @@ async fn all_attributes_together_fit_in_the_headers_of_common_servers() {
     assert_eq!(refused.expect(400).json()["field"], "job.attributes");
 
     // What is stored can be delivered.
-    let raw = json!({"queues": ["q"], "format": "raw"});
-    let answer = client.call("POST", "/reserve", &raw).await.expect(200);
+    let raw = json!({"queues": ["q"]});
+    let answer = client.call("POST", "/reserve/raw", &raw).await.expect(200);
     assert_eq!(
         answer.header("job-attr-a8").map(str::len),
         fits["a8"].as_str().map(str::len)

@@ -197,13 +197,13 @@ async fn a_batch_has_a_result_for_each_job() {
 async fn one_job_in_raw_format_is_the_body_of_the_answer() {
     let stack = Stack::builder().pumps(0).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
-    let raw = json!({"queues": ["q"], "format": "raw"});
-    client.call("POST", "/reserve", &raw).await.expect(204);
+    let raw = json!({"queues": ["q"]});
+    client.call("POST", "/reserve/raw", &raw).await.expect(204);
     client
         .publish("q", "key=a", "the payload")
         .await
         .expect(201);
-    let answer = client.call("POST", "/reserve", &raw).await.expect(200);
+    let answer = client.call("POST", "/reserve/raw", &raw).await.expect(200);
     assert_eq!(answer.text(), "the payload");
     assert_eq!(answer.header("content-type"), Some("text/plain"));
     assert_eq!(answer.header("tidegate-key"), Some("a"));
@@ -219,8 +219,8 @@ async fn a_job_without_payload_is_delivered_in_raw_format() {
     let stack = Stack::builder().pumps(0).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
     client.publish("q", "key=a", "").await.expect(201);
-    let raw = json!({"queues": ["q"], "format": "raw"});
-    let answer = client.call("POST", "/reserve", &raw).await.expect(200);
+    let raw = json!({"queues": ["q"]});
+    let answer = client.call("POST", "/reserve/raw", &raw).await.expect(200);
     assert_eq!(answer.text(), "");
     let lease = answer.header("tidegate-lease").unwrap();
     let touched = client.settle("touch", &json!({"leases": [lease]})).await;

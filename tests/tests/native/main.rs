@@ -34,6 +34,7 @@ mod relays;
 mod results;
 mod runs;
 mod schedules;
+mod settling_reserves;
 mod traces;
 mod wires;
 mod workers;

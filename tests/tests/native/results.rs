@@ -37,7 +37,7 @@ async fn a_publisher_waits_for_the_result_at_another_api() {
             "abc",
         ),
     ] {
-        let call = publisher.publish("q", "wait=20s", "x");
+        let call = publisher.publish_and_wait("q", "wait=20s", "x");
         let (answer, job) = join(call, serve(&worker, "q", fields)).await;
         let answer = answer.expect(200);
         assert_eq!(answer.text(), expected);
@@ -58,7 +58,7 @@ async fn a_publisher_waits_for_the_result_at_another_api() {
         assert!(times.is_sorted_by_key(|time| time.as_str()), "{times:?}");
         assert_ne!(times[1], times[2]);
     }
-    let call = publisher.publish("q", "wait=20s", "x");
+    let call = publisher.publish_and_wait("q", "wait=20s", "x");
     let (answer, job) = join(call, serve(&worker, "q", json!({}))).await;
     assert_eq!(
         answer.expect(204).header("tidegate-job-id"),
@@ -78,7 +78,7 @@ async fn each_end_of_a_call_is_definite() {
         client.settle("fail", &failed).await;
         job
     };
-    let (answer, job) = join(client.publish("q", "wait=20s", "x"), dying).await;
+    let (answer, job) = join(client.publish_and_wait("q", "wait=20s", "x"), dying).await;
     let dead = answer.expect(409).json();
     assert_eq!(
         (&dead["code"], &dead["job"]),
@@ -94,16 +94,16 @@ async fn each_end_of_a_call_is_definite() {
         let path = "/queues/q/jobs/key:a?running=revoke";
         client.send("DELETE", path, &[], b"").await.expect(200);
     };
-    let (answer, ()) = join(client.publish("q", "wait=20s&key=a", "x"), cancelling).await;
+    let (answer, ()) = join(client.publish_and_wait("q", "wait=20s&key=a", "x"), cancelling).await;
     assert_eq!(answer.expect(404).json()["code"], "job_not_found");
     // One that was not started in time is dropped.
     let answer = client
-        .publish("other", "wait=20s&start_within=100ms", "x")
+        .publish_and_wait("other", "wait=20s&start_within=100ms", "x")
         .await;
     assert_eq!(answer.expect(404).json()["code"], "job_not_found");
 
     let late = client
-        .publish("q", "wait=200ms", "x")
+        .publish_and_wait("q", "wait=200ms", "x")
         .await
         .expect(202)
         .json();
@@ -136,7 +136,7 @@ async fn a_lost_worker_and_a_lost_message_cost_time_and_no_result() {
         let job = serve(&client, "q", json!({"result": "second"})).await;
         assert_eq!((&job["id"], &job["attempt"]), (&lost["id"], &json!(2)));
     };
-    let (answer, ()) = join(client.publish("q", "wait=30s&lease=300ms", "x"), losing).await;
+    let (answer, ()) = join(client.publish_and_wait("q", "wait=30s&lease=300ms", "x"), losing).await;
     assert_eq!(answer.expect(200).text(), "\"second\"");
     stack.finish().await;
 }
@@ -145,12 +145,12 @@ async fn a_lost_worker_and_a_lost_message_cost_time_and_no_result() {
 async fn all_who_wait_for_a_key_get_the_result_of_the_newest_version() {
     let stack = Stack::builder().start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
-    let first = client.publish("q", "wait=20s&key=a", "old");
+    let first = client.publish_and_wait("q", "wait=20s&key=a", "old");
     let working = async {
         let job = client.reserve("q", 1).await.remove(0);
-        let replacing = client.publish("q", "wait=20s&key=a&if_exists=replace", "new");
+        let replacing = client.publish_and_wait("q", "wait=20s&key=a&if_exists=replace", "new");
         let ending = async {
-            let joined = client.publish("q", "wait=100ms&key=a", "joins").await;
+            let joined = client.publish_and_wait("q", "wait=100ms&key=a", "joins").await;
             assert_eq!(joined.expect(202).json()["outcome"], "exists");
             let result = json!({"leases": [{"lease": job["lease"], "result": "old"}]});
             let acked = client.settle("ack", &result).await;
@@ -165,7 +165,7 @@ async fn all_who_wait_for_a_key_get_the_result_of_the_newest_version() {
     assert_eq!(answer.expect(200).text(), "\"new\"");
     // Done, it is found by its key; and by its id also after another job has its key.
     let found = client
-        .publish("q", "wait=20s&key=a", "later")
+        .publish_and_wait("q", "wait=20s&key=a", "later")
         .await
         .expect(200);
     assert_eq!(found.text(), "\"new\"");
@@ -236,7 +236,7 @@ async fn waits_end_when_the_api_stops_and_when_the_client_may_not_read() {
     let stack = Stack::builder().apis(2).pumps(0).start().await;
     let publisher = NativeClient::with_scopes(stack.api(1), "shop", &["publish"]).await;
     let refused = publisher
-        .publish("q", "wait=5s", "x")
+        .publish_and_wait("q", "wait=5s", "x")
         .await
         .expect(403)
         .json();
@@ -248,13 +248,13 @@ async fn waits_end_when_the_api_stops_and_when_the_client_may_not_read() {
         stack.api(0).stop(Duration::from_secs(20)).await;
         job
     };
-    let (answer, job) = join(client.publish("q", "wait=1h", "x"), stopping).await;
+    let (answer, job) = join(client.publish_and_wait("q", "wait=1h", "x"), stopping).await;
     assert_eq!(answer.expect(202).json()["id"], job["id"]);
     let path = format!("/queues/q/jobs/{}/result?wait=20s", id_of(&job));
     let done = json!({"leases": [{"lease": job["lease"], "result": 1}]});
     let (answer, _) = join(other.get(&path), other.settle("ack", &done)).await;
     assert_eq!(answer.expect(200).text(), "1");
-    let too_long = other.publish("q", "wait=25h", "x").await.expect(400).json();
+    let too_long = other.publish_and_wait("q", "wait=25h", "x").await.expect(400).json();
     assert_eq!(too_long["field"], "wait");
     stack.finish().await;
 }

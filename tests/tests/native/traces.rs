@@ -121,8 +121,9 @@ async fn each_attempt_is_a_trace_and_a_worker_continues_it() {
     let first = native.reserve("q", 1).await.remove(0);
     let body = json!({"leases": [{"lease": first["lease"], "error": "no", "retry_in": "0s"}]});
     assert_eq!(native.settle("fail", &body).await[0]["outcome"], "retry");
-    let body = json!({"queues": ["q"], "wait": "10s", "format": "raw"});
-    let second = native.call("POST", "/reserve", &body).await.expect(200);
+    let body = json!({"queues": ["q"], "wait": "10s"});
+    let second = native.call("POST", "/reserve/raw", &body);
+    let second = second.await.expect(200);
     // The worker has a span in the trace of the delivery.
     let inside = second.header("traceparent").unwrap();
     let inside = format!("{}{CALLER_SPAN}-01", &inside[..36]);

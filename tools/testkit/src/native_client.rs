@@ -112,6 +112,13 @@ impl NativeClient {
         self.send("POST", &path, &kind, payload.as_bytes()).await
     }
 
+    /// Publishes a text with these options, of which `wait` is how long the answer waits for the result of the job.
+    pub async fn publish_and_wait(&self, queue: &str, options: &str, payload: &str) -> Answer {
+        let path = format!("/queues/{queue}/jobs/call?{options}");
+        let kind = [("Content-Type", "text/plain")];
+        self.send("POST", &path, &kind, payload.as_bytes()).await
+    }
+
     /// Reserves up to `max_jobs` jobs of a queue, and waits for them for 10 s.
     ///
     /// # Panics

@@ -64,6 +64,14 @@ impl NativeError {
         self
     }
 
+    /// The same for a request of which `some` part was carried out before.
+    pub(super) const fn after_part(mut self, some: bool) -> Self {
+        if some {
+            self.applied = Some(Applied::Unknown);
+        }
+        self
+    }
+
     pub(super) fn of_job(mut self, id: JobId) -> Self {
         self.job = Some(id);
         self

@@ -64,7 +64,7 @@ pub(super) fn new_job(
         native: Some(Box::new(NativeOptions {
             run_at_ms,
             priority: options.priority.unwrap_or_default().get(),
-            is_awaited: options.wait.is_some_and(|wait| wait.as_ms() > 0),
+            is_awaited: false,
             losses_unlimited: false,
             extension,
         })),
@@ -83,12 +83,7 @@ fn retry_delays(retry: &RetryChange) -> Option<RetryDelays> {
 /// A hash of all that a request asks for, except for its idempotency key.
 fn request_hash(payload: &JobPayload, attributes: &JobAttributes, options: &JobOptions) -> u64 {
     let mut hash = Xxh3Default::new();
-    // A repeated request may wait for another time.
-    let options = JobOptions {
-        wait: None,
-        ..options.clone()
-    };
-    let parts = (attributes, &payload.content_type, &options);
+    let parts = (attributes, &payload.content_type, options);
     hash.update(&serde_json::to_vec(&parts).unwrap_or_default());
     hash.update(&payload.bytes);
     hash.digest()
@@ -120,10 +115,9 @@ mod tests {
             "delay": "30m", "run_at": "2026-11-21T12:30:00Z", "key": "order-17", "if_exists": "replace",
             "retain": "1d", "idempotency_key": "abc", "durability": "fsync+replica:1", "lease": "90s",
             "max_attempts": 4, "retry": growing, "start_within": "PT5M", "max_deliveries": 3,
-            "ttl": "6s", "wait": "20s",
+            "ttl": "6s",
         });
         assert_eq!(hash(json!({})), 16_713_000_076_435_232_201);
-        assert_eq!(hash(json!({"wait": "1s"})), 16_713_000_076_435_232_201);
         assert_eq!(
             hash(json!({"retry": {"delays": ["2m", "10m"]}})),
             15_759_729_934_487_045_543

@@ -1,14 +1,16 @@
-//! `POST /v1/NAMESPACE/queues/QUEUE/jobs`: publishes one job. The body is its payload.
+//! `POST /v1/NAMESPACE/queues/QUEUE/jobs` and `jobs/call`: publishes one job. The body is its payload. A call waits for the
+//! result of the job.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
-use tidegate_core::v1::input::{merge_option_headers, read_query};
+use tidegate_core::v1::input::{QueryPair, merge_option_headers, read_query};
+use tidegate_core::v1::job::ResultQuery;
 use tidegate_core::v1::problem::InvalidRequest;
 use tidegate_core::v1::publish::{JobOptions, PublishedJob};
 use tidegate_core::v1::values::{
-    ContentType, JobAttributes, JobPayload, Timestamp, check_json_payload,
+    ContentType, DurationMs, JobAttributes, JobPayload, Timestamp, check_json_payload,
 };
 use tidegate_core::{Durability, JobId, JobState, QueueKey, Scope};
 use tidegate_engine::{DurabilityTarget, JobsToPublish, LimitedAction, Pool};
@@ -19,6 +21,7 @@ use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::publish_job;
 use super::result::EndWait;
+use super::routes::parameters::WAIT;
 use crate::app::App;
 use crate::http::body::ReceivedBody;
 use crate::http::off_runtime::off_runtime;
@@ -30,12 +33,12 @@ const REPLAYED: &str = "tidegate-replayed";
 pub(super) struct StoredPublish {
     job: PublishedJob,
     id: JobId,
-    /// `None` if the client does not wait for the end of the job.
+    /// Present for a call.
     wait: Option<EndWait>,
 }
 
 impl StoredPublish {
-    /// The answer, once the job has ended if the client waits for that.
+    /// The answer; of a call, once the job has ended.
     pub(super) async fn answer(self) -> Result<Response<Body>, NativeError> {
         match self.wait {
             None => Ok(answer_for(&self.job)),
@@ -76,13 +79,39 @@ async fn with_content_type(
 }
 
 pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish, NativeError> {
+    let pairs = option_pairs(&mut request)?;
+    if pairs.iter().any(|(name, _)| name == WAIT) {
+        let detail = "a publish does not wait for the result of its job; send it to jobs/call";
+        return Err(InvalidRequest::of_field(WAIT, detail).into());
+    }
+    store(request, pairs, None).await
+}
+
+pub(super) async fn call(mut request: NativeRequest) -> Result<StoredPublish, NativeError> {
+    // The answer is a result.
+    request.need(Scope::Read)?;
+    let mut pairs = option_pairs(&mut request)?;
+    let of_wait: Vec<QueryPair<'static>> = pairs.extract_if(.., |(name, _)| name == WAIT).collect();
+    let query: ResultQuery = read_query(&of_wait, &request.limits())?;
+    let Some(wait) = query.wait else {
+        let detail = "say how long the answer waits for the result of the job, such as wait=20s";
+        return Err(InvalidRequest::of_field(WAIT, detail).into());
+    };
+    store(request, pairs, Some(wait)).await
+}
+
+/// Stores a job with these options. With `wait` its end is waited for.
+async fn store(
+    mut request: NativeRequest,
+    pairs: Vec<QueryPair<'static>>,
+    wait: Option<DurationMs>,
+) -> Result<StoredPublish, NativeError> {
     let permit = request.permit(LimitedAction::Produce).await?;
     let queue = request.queue()?;
-    let options = read_options(&mut request)?;
-    if options.wait.is_some() {
-        // The answer is a result.
-        request.need(Scope::Read)?;
-    }
+    let options = match pairs.is_empty() {
+        true => JobOptions::default(),
+        false => read_query(&pairs, &request.limits())?,
+    };
     let attributes = attributes_in(&request)?;
     let declared = content_type_in(&request)?;
     let app = Arc::clone(&request.app);
@@ -98,7 +127,9 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
     };
     let mut job = publish_job(&queue, payload, attributes, &options);
     let target = durability_target(&request, &options)?;
-    let wait = options.wait.filter(|wait| wait.as_ms() > 0);
+    if let Some(native) = &mut job.job.native {
+        native.is_awaited = wait.is_some_and(|wait| wait.as_ms() > 0);
+    }
     let wait = wait.map(|wait| EndWait::take_room(&request, queue.clone(), wait));
     let wait = wait.transpose()?;
     let span = PublishSpan::begin(&app, &request.headers, &request.context);
@@ -186,15 +217,11 @@ pub(super) fn durability_target(
 }
 
 /// The options in the query and in headers.
-fn read_options(request: &mut NativeRequest) -> Result<JobOptions, NativeError> {
+fn option_pairs(request: &mut NativeRequest) -> Result<Vec<QueryPair<'static>>, NativeError> {
     let query = request.take_query();
     let headers = request.headers.iter();
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let pairs = merge_option_headers(query, headers)?;
-    if pairs.is_empty() {
-        return Ok(JobOptions::default());
-    }
-    Ok(read_query(&pairs, &request.limits())?)
+    Ok(merge_option_headers(query, headers)?)
 }
 
 /// The attributes in headers.

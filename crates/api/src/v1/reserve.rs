@@ -1,4 +1,5 @@
-//! `POST /v1/NAMESPACE/reserve`: leases jobs of several queues, and waits for them.
+//! `POST /v1/NAMESPACE/reserve` and `reserve/raw`: leases jobs of several queues, and waits for them. The former may settle
+//! jobs before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +7,11 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
-use tidegate_core::v1::consume::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
-use tidegate_core::v1::problem::ProblemCode;
-use tidegate_core::v1::values::{JobAttributes, PayloadFormat, QueueOrder, Timestamp, header_text};
+use tidegate_core::v1::consume::{
+    LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody, SettledJobs,
+};
+use tidegate_core::v1::problem::{InvalidRequest, ProblemCode};
+use tidegate_core::v1::values::{JobAttributes, MaxJobs, QueueOrder, Timestamp, header_text};
 use tidegate_core::{Job, QueueKey};
 use tidegate_daemon::traces::TraceParent;
 use tidegate_engine::{ActiveWorker, Delivery, LimitedAction, Permit, Source};
@@ -20,12 +23,22 @@ use super::error::NativeError;
 use super::lease_text::lease_text;
 use super::native_request::{NativeRequest, WaitingClient};
 use super::routes::handler::Incoming;
+use super::settle::settle_before_reserve;
 use crate::app::App;
 use crate::http::context::RequestContext;
 use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
 use crate::http::unread;
 use crate::spans::{TRACE_PARENT, record_delivery};
+
+/// How an answer has the payloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PayloadFormat {
+    /// In its JSON.
+    Json,
+    /// As its body, and the rest as headers. Only for one job.
+    Raw,
+}
 
 /// A reserve whose request was read. A wait may take minutes, so it keeps only the parts that it needs.
 pub(super) struct PendingReserve {
@@ -40,16 +53,33 @@ pub(super) struct PendingReserve {
     format: PayloadFormat,
     /// Present if the worker has a name.
     worker: Option<ActiveWorker>,
+    /// The outcomes of the jobs that the request has settled, if it named any.
+    settled: Option<SettledJobs>,
 }
 
 /// Authenticates the client and reads its request.
-pub(super) async fn open(incoming: Incoming) -> Result<Box<PendingReserve>, NativeError> {
+pub(super) async fn open(
+    incoming: Incoming,
+    format: PayloadFormat,
+) -> Result<Box<PendingReserve>, NativeError> {
     let mut request = incoming.open().await?;
     let ends_at = Instant::now() + request.app.request_limits.timeout;
     let permit = request.permit(LimitedAction::Consume).await?;
     request.without_query()?;
-    let body: ReserveBody = request.read_json().await?;
+    // Results may be large.
+    let mut body: ReserveBody = request.read_json_up_to(usize::MAX).await?;
+    if format == PayloadFormat::Raw {
+        check_raw(&body)?;
+    }
     let queues = queues_in_order(&request, &body)?;
+    let settled = match body.settle.take() {
+        Some(settle) => {
+            let settling = timeout_at(ends_at, settle_before_reserve(&request, settle));
+            let too_late = |_| NativeError::of(ProblemCode::TimeLimitReached).after_part(true);
+            Some(settling.await.map_err(too_late)??)
+        }
+        None => None,
+    };
     let app = Arc::clone(&request.app);
     let namespace = request.namespace()?;
     let worker = body.worker.as_ref().map(|name| {
@@ -67,8 +97,9 @@ pub(super) async fn open(incoming: Incoming) -> Result<Box<PendingReserve>, Nati
                 None => LeaseLength::AsConfigured,
             },
         },
-        format: body.format,
+        format,
         worker,
+        settled,
         app,
         client,
         permit,
@@ -76,8 +107,27 @@ pub(super) async fn open(incoming: Incoming) -> Result<Box<PendingReserve>, Nati
     }))
 }
 
+/// A raw answer has one job and nothing else.
+fn check_raw(body: &ReserveBody) -> Result<(), InvalidRequest> {
+    if body.max_jobs != MaxJobs::MIN {
+        let detail = "a raw answer has one job; set max_jobs to 1 or leave it out";
+        return Err(InvalidRequest::of_field("max_jobs", detail));
+    }
+    if body.settle.is_some() {
+        let detail = "a raw answer has no outcomes; settle jobs with ack and fail, or reserve without raw";
+        return Err(InvalidRequest::of_field("settle", detail));
+    }
+    Ok(())
+}
+
 /// Waits for jobs, and answers. `pending` is in a box, since a future keeps room for its arguments twice.
 pub(super) async fn reserve(pending: Box<PendingReserve>) -> Result<Response<Body>, NativeError> {
+    let has_settled = pending.settled.is_some();
+    let reserved = wait_and_answer(pending).await;
+    reserved.map_err(|error| error.after_part(has_settled))
+}
+
+async fn wait_and_answer(pending: Box<PendingReserve>) -> Result<Response<Body>, NativeError> {
     let engine = &pending.app.engine;
     let principal = &pending.client.principal;
     let waits = !pending.patience.is_zero();
@@ -104,20 +154,18 @@ pub(super) async fn reserve(pending: Box<PendingReserve>) -> Result<Response<Bod
         waited = waiting => waited,
     };
     let waited = waited.map_err(|_| NativeError::of(ProblemCode::TimeLimitReached))?;
-    let Some(delivery) = waited? else {
-        return Ok(nothing(pending.format));
+    let delivery = waited?;
+    if delivery.is_some() || pending.settled.is_some() {
+        pending.permit.keep();
+    }
+    let Some(delivery) = delivery else {
+        return Ok(nothing(pending.format, pending.settled));
     };
-    pending.permit.keep();
     if let Some(worker) = &pending.worker {
         worker.holds(&delivery);
     }
-    answer(
-        &pending.app,
-        &pending.client.context,
-        delivery,
-        pending.format,
-    )
-    .await
+    let shown = (pending.format, pending.settled);
+    answer(&pending.app, &pending.client.context, delivery, shown).await
 }
 
 /// The answer that shows the jobs.
@@ -125,7 +173,7 @@ async fn answer(
     app: &App,
     request: &RequestContext,
     mut delivery: Delivery,
-    format: PayloadFormat,
+    (format, settled): (PayloadFormat, Option<SettledJobs>),
 ) -> Result<Response<Body>, NativeError> {
     let share = unread::fit_to_budget(&mut delivery, app.exchange.unread_at(request.port));
     let spans = delivery_spans(app, request, &delivery);
@@ -135,7 +183,7 @@ async fn answer(
     }
     let bytes = delivery.body_bytes();
     // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
-    let showing = move || (show(&delivery, &spans), delivery);
+    let showing = move || (show(&delivery, &spans, settled), delivery);
     let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
     let response = json_of(delivery_body(shown.into(), delivery.shown()));
     Ok(unread::with_share(response, share))
@@ -167,7 +215,7 @@ fn queues_in_order(
 }
 
 /// The answer without jobs.
-fn nothing(format: PayloadFormat) -> Response<Body> {
+fn nothing(format: PayloadFormat, settled: Option<SettledJobs>) -> Response<Body> {
     match format {
         PayloadFormat::Raw => {
             let mut response = Response::new(Body::empty());
@@ -178,6 +226,7 @@ fn nothing(format: PayloadFormat) -> Response<Body> {
             let answer = ReserveAnswer {
                 now: None,
                 jobs: Vec::new(),
+                settled,
             };
             json_of(Body::from(serde_json::to_vec(&answer).unwrap_or_default()))
         }
@@ -209,7 +258,11 @@ fn delivery_spans(
 }
 
 /// The JSON of the jobs.
-fn show(delivery: &Delivery, spans: &[Option<TraceParent>]) -> Vec<u8> {
+fn show(
+    delivery: &Delivery,
+    spans: &[Option<TraceParent>],
+    settled: Option<SettledJobs>,
+) -> Vec<u8> {
     let span = |index: usize| spans.get(index).copied().flatten();
     let answer = ReserveAnswer {
         now: Some(Timestamp::saturating(delivery.now_ms())),
@@ -218,6 +271,7 @@ fn show(delivery: &Delivery, spans: &[Option<TraceParent>]) -> Vec<u8> {
             .enumerate()
             .map(|(index, it)| view(it.queue, it.job, span(index)))
             .collect(),
+        settled,
     };
     serde_json::to_vec(&answer).unwrap_or_default()
 }

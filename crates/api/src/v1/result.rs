@@ -1,4 +1,4 @@
-//! `GET /v1/NAMESPACE/queues/QUEUE/jobs/JOB/result`, and the `wait` of a publish: how a job has ended.
+//! `GET /v1/NAMESPACE/queues/QUEUE/jobs/JOB/result`, and the wait of `jobs/call`: how a job has ended.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! `POST /v1/NAMESPACE/ack`, `fail`, `touch`, `release`: reports of workers about the jobs that they hold.
+//! `POST /v1/NAMESPACE/ack`, `fail`, `touch`, `release`, and `settle` in the body of a reserve: reports of workers about
+//! the jobs that they hold.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,8 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::QueueKey;
 use tidegate_core::v1::consume::{
-    AckBody, FailBody, Outcome, ReleaseBody, SettleAnswer, SettleCall, TouchBody,
+    AckBody, AckItem, FailBody, FailItem, Outcome, ReleaseBody, SettleAnswer, SettleBody, SettleCall,
+    SettledJobs, TouchBody,
 };
 use tidegate_core::v1::input::CheckedRequest;
 use tidegate_core::v1::job::stored_attributes;
@@ -27,13 +29,29 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
     request.without_query()?;
     // Results may be large.
     let body: AckBody = request.read_json_up_to(usize::MAX).await?;
-    let mut leases = LeasesByQueue::default();
-    for item in body.leases {
+    let leases = leases_to_ack(&request, body.leases, "leases")?;
+    Ok(answer_of(acknowledge(&request, leases).await?))
+}
+
+fn leases_to_ack(
+    request: &NativeRequest,
+    items: Vec<AckItem>,
+    field: &'static str,
+) -> Result<LeasesByQueue<Option<NewResult>>, NativeError> {
+    let mut leases = LeasesByQueue::in_field(field);
+    for item in items {
         let (lease, result) = item.into_parts()?;
         // An item with a result is an object.
         let field = result.as_ref().map_or("", |_| ".lease");
-        leases.add(&request, &lease, field, result.map(new_result))?;
+        leases.add(request, &lease, field, result.map(new_result))?;
     }
+    Ok(leases)
+}
+
+async fn acknowledge(
+    request: &NativeRequest,
+    leases: LeasesByQueue<Option<NewResult>>,
+) -> Result<Vec<Outcome>, NativeError> {
     let ack = |jobs: Vec<(LeasedJob, Option<NewResult>)>| {
         let requests = jobs.into_iter().map(|(job, result)| AckRequest {
             result,
@@ -41,27 +59,57 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
         });
         Settlement::Ack(requests.collect())
     };
-    settle(&request, SettleCall::Ack, leases, ack).await
+    settle(request, SettleCall::Ack, leases, ack).await
 }
 
 pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let body: FailBody = open(&mut request).await?;
-    let mut leases = LeasesByQueue::default();
-    for item in body.leases {
+    let leases = failed_leases(&request, body.leases, "leases")?;
+    Ok(answer_of(report_failures(&request, leases).await?))
+}
+
+fn failed_leases(
+    request: &NativeRequest,
+    items: Vec<FailItem>,
+    field: &'static str,
+) -> Result<LeasesByQueue<(AfterFailure, String)>, NativeError> {
+    let mut leases = LeasesByQueue::in_field(field);
+    for item in items {
         let then = match (item.dead, item.retry_in) {
             (true, _) => AfterFailure::Bury,
             (false, Some(delay)) => AfterFailure::RetryInMs(delay.as_ms()),
             (false, None) => AfterFailure::RetryAsConfigured,
         };
         let failure = (then, item.error.to_string());
-        leases.add(&request, &item.lease, ".lease", failure)?;
+        leases.add(request, &item.lease, ".lease", failure)?;
     }
+    Ok(leases)
+}
+
+async fn report_failures(
+    request: &NativeRequest,
+    leases: LeasesByQueue<(AfterFailure, String)>,
+) -> Result<Vec<Outcome>, NativeError> {
     let fail = |jobs: Vec<(LeasedJob, (AfterFailure, String))>| {
         let jobs = jobs.into_iter();
         let failed = jobs.map(|(job, (then, error))| FailRequest { job, then, error });
         Settlement::Fail(failed.collect())
     };
-    settle(&request, SettleCall::Fail, leases, fail).await
+    settle(request, SettleCall::Fail, leases, fail).await
+}
+
+/// Settles the jobs of a reserve call.
+pub(super) async fn settle_before_reserve(
+    request: &NativeRequest,
+    body: SettleBody,
+) -> Result<SettledJobs, NativeError> {
+    // Both are read before anything is changed.
+    let done = leases_to_ack(request, body.ack, "settle.ack")?;
+    let failed = failed_leases(request, body.fail, "settle.fail")?;
+    let ack = acknowledge(request, done).await?;
+    let fail = report_failures(request, failed).await;
+    let fail = fail.map_err(|error| error.after_part(!ack.is_empty()))?;
+    Ok(SettledJobs { ack, fail })
 }
 
 pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -72,7 +120,9 @@ pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, 
         jobs: leased(jobs),
         lease_ms,
     };
-    settle(&request, SettleCall::Touch, leases, touch).await
+    Ok(answer_of(
+        settle(&request, SettleCall::Touch, leases, touch).await?,
+    ))
 }
 
 pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -83,7 +133,9 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
         jobs: leased(jobs),
         delay_ms,
     };
-    settle(&request, SettleCall::Release, leases, release).await
+    Ok(answer_of(
+        settle(&request, SettleCall::Release, leases, release).await?,
+    ))
 }
 
 async fn open<T: CheckedRequest + Send + 'static>(
@@ -93,14 +145,21 @@ async fn open<T: CheckedRequest + Send + 'static>(
     request.read_json().await
 }
 
+fn answer_of(results: Vec<Outcome>) -> Response<Body> {
+    json_answer(StatusCode::OK, &SettleAnswer { results })
+}
+
 /// Settles the leases of each queue.
 async fn settle<T: Send>(
     request: &NativeRequest,
     call: SettleCall,
     leases: LeasesByQueue<T>,
     settlement: impl Fn(Vec<(LeasedJob, T)>) -> Settlement + Send,
-) -> Result<Response<Body>, NativeError> {
+) -> Result<Vec<Outcome>, NativeError> {
     let mut results = vec![Outcome::Gone; leases.count];
+    if results.is_empty() {
+        return Ok(results);
+    }
     let spans = match call {
         SettleCall::Touch => None,
         _ => SettleSpans::begin(
@@ -128,7 +187,7 @@ async fn settle<T: Send>(
             results[index] = outcome;
         }
     }
-    Ok(json_answer(StatusCode::OK, &SettleAnswer { results }))
+    Ok(results)
 }
 
 /// The leases that were extended, and until when in ms since 1970.
@@ -154,6 +213,8 @@ fn new_result(result: JobPayload) -> NewResult {
 
 /// The leases of a request by queue, each with the wish of the client. A lease of another namespace belongs to no job.
 struct LeasesByQueue<T> {
+    /// The field of the request that has them.
+    field: &'static str,
     queues: HashMap<QueueKey, LeasesOfQueue<T>>,
     count: usize,
 }
@@ -170,7 +231,7 @@ impl LeasesByQueue<()> {
     /// # Errors
     /// A text is no lease. The problem names the item.
     fn of(request: &NativeRequest, leases: &[LeaseText]) -> Result<Self, NativeError> {
-        let mut by_queue = Self::default();
+        let mut by_queue = Self::in_field("leases");
         for lease in leases {
             by_queue.add(request, lease, "", ())?;
         }
@@ -179,6 +240,14 @@ impl LeasesByQueue<()> {
 }
 
 impl<T> LeasesByQueue<T> {
+    fn in_field(field: &'static str) -> Self {
+        Self {
+            field,
+            queues: HashMap::new(),
+            count: 0,
+        }
+    }
+
     /// Adds the next lease. `field` is its field in the item of the request, if that is an object.
     ///
     /// # Errors
@@ -198,7 +267,7 @@ impl<T> LeasesByQueue<T> {
             is_traced,
         } = parse_lease(request.namespace()?, lease).ok_or_else(|| {
             NativeError::new(ProblemCode::InvalidParameter, NO_LEASE)
-                .at(format!("leases[{index}]{field}"))
+                .at(format!("{}[{index}]{field}", self.field))
         })?;
         let of_queue = self.queues.entry(queue).or_default();
         of_queue.indexes.push(index);
@@ -207,15 +276,6 @@ impl<T> LeasesByQueue<T> {
         }
         of_queue.jobs.push((job, with));
         Ok(())
-    }
-}
-
-impl<T> Default for LeasesByQueue<T> {
-    fn default() -> Self {
-        Self {
-            queues: HashMap::new(),
-            count: 0,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use tidegate::api::consume::{AckItem, LeasedJobView, QueueChoice, ReserveBody};
-use tidegate::api::values::{DurationMs, MaxJobs, PayloadFormat};
+use tidegate::api::values::{DurationMs, MaxJobs};
 use tidegate::{BatchJob, Client, Error};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -106,13 +106,9 @@ impl BenchLoad {
             client,
             queue: queue.to_owned(),
             body: ReserveBody {
-                queues: vec![choice],
-                order: None,
                 max_jobs,
                 wait: RESERVE_WAIT,
-                lease: None,
-                format: PayloadFormat::Json,
-                worker: None,
+                ..ReserveBody::new(vec![choice])
             },
             payload_bytes: arguments.payload_bytes as usize,
             batch: max_jobs.get(),

@@ -118,7 +118,8 @@ pub(crate) struct PublishHttpCall {
 }
 
 fn http_call(job: JobToSend, wait: Option<Duration>) -> Result<HttpCall, Error> {
-    let mut path = format!("/queues/{}/jobs", job.queue);
+    let call = if wait.is_some() { "/call" } else { "" };
+    let mut path = format!("/queues/{}/jobs{call}", job.queue);
     let mut options = job.options;
     let idempotency_key = options.idempotency_key.take();
     append_query(&mut path, &options, wait)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tidegate_core::limits::RESERVE_QUEUES_MAX;
 use tidegate_core::v1::consume::ReserveBody;
-use tidegate_core::v1::values::{DurationMs, MaxJobs, PayloadFormat, WorkerNameText};
+use tidegate_core::v1::values::{DurationMs, WorkerNameText};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -65,16 +65,14 @@ impl WorkerRun {
         let mut worker = self.worker;
         check(&mut worker)?;
         let request = ReserveBody {
-            queues: worker.queue_choices(),
             order: Some(worker.order),
-            max_jobs: MaxJobs::MIN,
             wait: DurationMs::try_from(worker.wait)?,
             lease: worker.lease,
-            format: PayloadFormat::Json,
             worker: match worker.name.take() {
                 Some(name) => Some(name.try_into()?),
                 None => default_name(),
             },
+            ..ReserveBody::new(worker.queue_choices())
         };
         let layers = worker.layers.into_iter().rev();
         let service = layers.fold(JobService::new(worker.handlers), |inner, layer| {

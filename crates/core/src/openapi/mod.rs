@@ -5,7 +5,7 @@ mod embedding;
 pub(crate) mod items;
 pub(crate) mod kinds;
 mod pages;
-mod settle;
+pub(crate) mod settle;
 mod values;
 
 use utoipa::OpenApi;

@@ -1,6 +1,6 @@
 //! The schemas of the answers to settle calls: each call has only some of the outcomes.
 
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{OneOfBuilder, OpenApi, Ref, RefOr};
 use utoipa::{Modify, PartialSchema};
 
@@ -14,7 +14,7 @@ impl Modify for SettleAnswerSchemas {
         let components = document.components.get_or_insert_default();
         for call in SettleCall::ALL {
             let [answer, outcome] = schema_names(call);
-            let of_answer = answer_schema(call, outcome).into();
+            let of_answer = answer_schema(call).into();
             components.schemas.insert(answer.to_owned(), of_answer);
             let of_outcome = outcome_schema(call).into();
             components.schemas.insert(outcome.to_owned(), of_outcome);
@@ -22,11 +22,31 @@ impl Modify for SettleAnswerSchemas {
     }
 }
 
-fn answer_schema(call: SettleCall, outcome: &str) -> ObjectBuilder {
-    let call = call.name();
-    let results = ArrayBuilder::new()
+/// The outcomes of leases that a reserve call acknowledged.
+pub(crate) fn ack_outcomes() -> Array {
+    outcomes_of(SettleCall::Ack)
+}
+
+/// The outcomes of attempts whose failure a reserve call reported.
+pub(crate) fn fail_outcomes() -> Array {
+    outcomes_of(SettleCall::Fail)
+}
+
+fn outcomes_of(call: SettleCall) -> Array {
+    let [_, outcome] = schema_names(call);
+    let text = format!(
+        "One outcome for each lease of `{}`, in its order.",
+        call.name()
+    );
+    ArrayBuilder::new()
         .items(Ref::from_schema_name(outcome))
-        .description(Some("The outcomes."));
+        .description(Some(text))
+        .build()
+}
+
+fn answer_schema(call: SettleCall) -> ObjectBuilder {
+    let results = outcomes_of(call);
+    let call = call.name();
     ObjectBuilder::new()
         .schema_type(Type::Object)
         .description(Some(format!(

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use tidegate::api::consume::{AckItem, FailItem, LeasedJobView, QueueChoice, ReserveBody};
 use tidegate::api::relay::{TidegateSourceConfig, worker_name};
 use tidegate::api::values::{
-    DurationMs, JobPayload, LeaseText, MaxJobs, PayloadFormat, WorkerNameText,
+    DurationMs, JobPayload, LeaseText, MaxJobs, WorkerNameText,
 };
 use tidegate::{Client, Error, QueueName};
 use tidegate_daemon::traces::TraceParent;
@@ -74,13 +74,11 @@ impl TidegateSource {
             .unwrap_or(RESERVE_MAX)
             .min(RESERVE_MAX);
         let body = ReserveBody {
-            queues: vec![QueueChoice::from(self.queue.clone())],
-            order: None,
             max_jobs: MaxJobs::try_from(max_jobs).unwrap_or_default(),
             wait: DurationMs::try_from(WAIT).unwrap_or_default(),
             lease: DurationMs::try_from(self.lease).ok(),
-            format: PayloadFormat::default(),
             worker: self.worker.clone(),
+            ..ReserveBody::new(vec![QueueChoice::from(self.queue.clone())])
         };
         let answer = self.client.reserve(&body).await?;
         // A second for the answer.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_core::v1::consume::ReserveBody;
-use tidegate_core::v1::values::{DurationMs, PayloadFormat};
+use tidegate_core::v1::values::DurationMs;
 use tidegate_core::{IfRunning, QueueName};
 
 use super::http_request::{HttpRequest, add_parameter, escaped};
@@ -64,13 +64,10 @@ fn reserve(queues: &[u16], lease: Option<u64>, max_jobs: u64, wait: Duration) ->
     };
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     let body = ReserveBody {
-        queues: queues.iter().map(queue).collect(),
-        order: None,
         max_jobs: max_jobs.try_into().expect("a number of jobs"),
         wait: DurationMs::saturating(wait),
         lease: lease.map(|lease| DurationMs::saturating(lease / MS)),
-        format: PayloadFormat::Json,
-        worker: None,
+        ..ReserveBody::new(queues.iter().map(queue).collect())
     };
     HttpRequest::json("POST", "/reserve".to_owned(), &body)
 }

@@ -69,7 +69,7 @@ impl CallOptions {
         let mut connection = HttpConnection::open(run.server.address, 1).await?;
         for number in 0..self.calls {
             let mut publish = Vec::new();
-            let path = format!("queues/{queue}/jobs?wait=20s");
+            let path = format!("queues/{queue}/jobs/call?wait=20s");
             let payload = number.to_string();
             native::write_call(&run.requests, &mut publish, path, payload.as_bytes());
             let began_at = Instant::now();

@@ -120,7 +120,7 @@ fn body_of(shape: BodyShape) -> Option<RequestBody> {
                 .content("application/json", content)
                 .required(Some(Required::True))
         }
-        BodyShape::Payload | BodyShape::JsonOrPayload(_) => {
+        BodyShape::Payload => {
             let text = ObjectBuilder::new().schema_type(Type::String);
             let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue);
             let bytes = None::<RefOr<Schema>>;

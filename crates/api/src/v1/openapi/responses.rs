@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tidegate_core::v1::problem::{Problem, ProblemCode};
 use utoipa::openapi::content::{Content, ContentBuilder};
-use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::response::{Response, ResponseBuilder, Responses};
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Ref, Schema, Type};
 use utoipa::openapi::{Components, HttpMethod, RefOr};
 
 use super::examples;
 use crate::v1::routes::headers::AnswerHeader;
-use crate::v1::routes::{AnswerShape, BodyShape, LinkShape, LinkTarget, OperationRow};
+use crate::v1::routes::{AnswerShape, BodyShape, OperationRow};
 
 const JSON: &str = "application/json";
 const ANY: &str = "*/*";
@@ -72,9 +71,6 @@ fn success(answer: &AnswerShape) -> Response {
         BodyShape::Nothing => response,
         BodyShape::Json(schema) => response.content(JSON, json_content(schema)),
         BodyShape::Payload => response.content(ANY, any_content()),
-        BodyShape::JsonOrPayload(schema) => response
-            .content(JSON, json_content(schema))
-            .content(ANY, any_content()),
     };
     response = response.header_ref(
         AnswerHeader::RequestId.name(),
@@ -82,9 +78,6 @@ fn success(answer: &AnswerShape) -> Response {
     );
     for header in answer.headers {
         response = response.header_ref(header.name(), header.reference());
-    }
-    for shape in answer.links {
-        response = response.link(shape.operation, link(shape));
     }
     response.build()
 }
@@ -101,30 +94,12 @@ fn any_content() -> Content {
     Content::new(None::<RefOr<Schema>>)
 }
 
-fn link(shape: &LinkShape) -> Link {
-    let link = LinkBuilder::new()
-        .operation_id(shape.operation)
-        .parameter("namespace", "$request.path.namespace");
-    let link = match shape.takes {
-        LinkTarget::Path("job", value) => link
-            .parameter("queue", "$request.path.queue")
-            .parameter("job", value),
-        LinkTarget::Path(name, value) => link.parameter(name, value),
-        LinkTarget::Leases(lease) => link.request_body(Some(json!({ "leases": [lease] }))),
-        LinkTarget::FailedLeases(lease) => {
-            let failed = json!({"leases": [{"lease": lease, "error": "smtp: 550"}]});
-            link.request_body(Some(failed))
-        }
-    };
-    link.build()
-}
-
 /// The problems of an operation by status, each in the order of the list of codes.
 fn problems(row: &OperationRow) -> BTreeMap<u16, Vec<ProblemCode>> {
     let of_body: &[ProblemCode] = match row.body {
         BodyShape::Nothing => &[],
         BodyShape::Json(_) => &OF_JSON,
-        BodyShape::Payload | BodyShape::JsonOrPayload(_) => &OF_PAYLOADS,
+        BodyShape::Payload => &OF_PAYLOADS,
     };
     let writes = row.method != HttpMethod::Get;
     let may_be = |code: ProblemCode| {

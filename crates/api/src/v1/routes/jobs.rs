@@ -12,13 +12,14 @@ use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
 
 use super::handler::{answered, within_limit, within_share};
 use super::headers::AnswerHeader;
-use super::operation::{BodyShape, LinkShape, LinkTarget, OperationRow, json, operation};
-use super::parameters::{of_cancel, of_job, of_job_list, of_publish, of_result};
+use super::operation::{BodyShape, OperationRow, json, operation};
+use super::parameters::{of_call, of_cancel, of_job, of_job_list, of_publish, of_result};
 use crate::http::time_limit::with_time_limit;
 use crate::v1::{batch, explain, job, job_list, publish, result};
 
 const JOBS: &str = "/v1/{namespace}/queues/{queue}/jobs";
 const ACT: &str = "/v1/{namespace}/queues/{queue}/jobs/act";
+const CALL: &str = "/v1/{namespace}/queues/{queue}/jobs/call";
 const BATCH: &str = "/v1/{namespace}/queues/{queue}/jobs/batch";
 const JOB: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}";
 const PAYLOAD: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/payload";
@@ -26,75 +27,85 @@ const EXPLAIN: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/explain";
 const RESULT: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/result";
 const PROMOTE: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/promote";
 
-/// The operations on a job that a client has published.
-const LINKS_OF_A_JOB: &[LinkShape] = &[
-    of_the_job("show_job"),
-    of_the_job("explain_job"),
-    of_the_job("show_payload"),
-    of_the_job("show_result"),
-    of_the_job("change_job"),
-    of_the_job("promote_job"),
-    of_the_job("cancel_job"),
-];
-
-const fn of_the_job(operation: &'static str) -> LinkShape {
-    LinkShape {
-        operation,
-        takes: LinkTarget::Path("job", "$response.body#/id"),
-    }
-}
-
-pub(super) const OPERATIONS: [OperationRow; 11] = [
-    operation(
-        Post,
-        JOBS,
-        "publish",
-        Scope::Publish,
+/// Storing the job has the time limit of requests. The wait for its end has a limit of its own.
+macro_rules! publishing {
+    ($publish:path) => {
         answered!(|incoming| {
-            // The time limit is for storing the job. The wait for its end has a limit of its own.
             let limit = incoming.app.request_limits.timeout;
             let wait_time = incoming.api_request.body.wait_time();
-            let storing = pin!(async move {
-                publish::publish(incoming.open_with_options().await?).await
-            });
+            let storing = pin!(async move { $publish(incoming.open_with_options().await?).await });
             let stored = with_time_limit(storing, limit, wait_time).await?;
             stored.answer().await
-        }),
-    )
-        .about(
-            "Publish a job",
-            "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Without a content type, or with the \
-             content type of a form, a body that is valid JSON is JSON. Options are parameters of the query \
-             or headers `Tidegate-…`; an option in both is an error. Each header `Job-Attr-NAME` is an attribute of the job. \
-             A header `traceparent` continues the trace of the caller, if the server has a collector.\n\nWithout a \
-             key every publish is a new job. With `key`, `if_exists` decides what happens to a job that has it.\n\nWith `wait` the answer is the \
-             result of the job, as soon as a worker has returned it. That needs the scope `read`, too.",
-        )
-        .parameters(of_publish)
-        .body(BodyShape::Payload)
-        .answers(&[
-            json(200, "PublishedJob", "A job has the key, or the request is a repetition; see `outcome`. With `wait`: the result.")
-                .body(BodyShape::JsonOrPayload("PublishedJob"))
-                .headers(&[AnswerHeader::Replayed, AnswerHeader::JobId])
-                .links(LINKS_OF_A_JOB),
-            json(201, "PublishedJob", "There is a new job.").links(LINKS_OF_A_JOB),
-            json(202, "PublishedJob", "`wait`: the job is stored, and has not ended.").links(LINKS_OF_A_JOB),
-            json(204, "", "`wait`: the job is done, without a result.").body(BodyShape::Nothing),
-        ])
-        .problems(&[
+        })
+    };
+}
+
+/// The problems of a publish of one job.
+macro_rules! publish_problems {
+    ($($further:expr),*) => {
+        &[
             DelayAndRunAt,
             RunAtOutOfRange,
             KeyTaken,
             QueueClosed,
             NamespaceFull,
             IdempotencyKeyReused,
-            JobNotFound,
-            JobDead,
             RateLimited,
             QueueFull,
-            TooManyWaiting,
             NotDurable,
-        ]),
+            $($further),*
+        ]
+    };
+}
+
+pub(super) const OPERATIONS: [OperationRow; 12] = [
+    operation(
+        Post,
+        JOBS,
+        "publish",
+        Scope::Publish,
+        publishing!(publish::publish),
+    )
+        .about(
+            "Publish a job",
+            "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Without a content type, or with the \
+             content type of a form, a body that is valid JSON is JSON. Each option may also be a header: `Tidegate-Run-At` for \
+             `run_at`, `Idempotency-Key` for `idempotency_key`; an option in both is an error. Each header `Job-Attr-NAME` is an attribute \
+             of the job. A header `traceparent` continues the trace of the caller, if the server has a collector.\n\nWithout a \
+             key every publish is a new job. With `key`, `if_exists` decides what happens to a job that has it.",
+        )
+        .parameters(of_publish)
+        .body(BodyShape::Payload)
+        .answers(&[
+            json(200, "PublishedJob", "A job has the key, or the request is a repetition; see `outcome`.")
+                .headers(&[AnswerHeader::Replayed]),
+            json(201, "PublishedJob", "There is a new job."),
+        ])
+        .problems(publish_problems!()),
+    operation(
+        Post,
+        CALL,
+        "call",
+        Scope::Publish,
+        publishing!(publish::call),
+    )
+        .about(
+            "Publish a job, and wait for its result",
+            "As `publish`, but the answer is the result of the job, as soon as a worker has returned it. With a `key` it is safe to repeat. \
+             It needs the scope `read`, too.",
+        )
+        .parameters(of_call)
+        .body(BodyShape::Payload)
+        .answers(&[
+            json(200, "", "The result.")
+                .body(BodyShape::Payload)
+                .headers(&[AnswerHeader::JobId]),
+            json(202, "PublishedJob", "The job is stored, and has not ended in time."),
+            json(204, "", "The job is done, without a result.")
+                .body(BodyShape::Nothing)
+                .headers(&[AnswerHeader::JobId]),
+        ])
+        .problems(publish_problems!(JobNotFound, JobDead, TooManyWaiting)),
     operation(
         Get,
         JOBS,

@@ -5,7 +5,7 @@ use tidegate_core::v1::problem::ProblemCode::{KeyExists, KeyNotFound, NamespaceF
 use utoipa::openapi::HttpMethod::{Delete, Get, Post};
 
 use super::handler::{within_limit, within_share};
-use super::operation::{BodyShape, LinkShape, LinkTarget, OperationRow, json, operation};
+use super::operation::{BodyShape, OperationRow, json, operation};
 use super::parameters::of_list;
 use crate::v1::keys;
 
@@ -31,10 +31,7 @@ pub(super) const OPERATIONS: [OperationRow; 3] = [
     )
         .about("Create an API key", "The new key cannot allow more than the key of the request, nor expire later. An operator creates the first keys at the admin port.")
         .body(BodyShape::Json("CreateKeyBody"))
-        .answers(&[json(201, "CreatedKey", "The key. This is the only answer with its secret.").links(&[LinkShape {
-            operation: "revoke_key",
-            takes: LinkTarget::Path("key", "$response.body#/key/id"),
-        }])])
+        .answers(&[json(201, "CreatedKey", "The key. This is the only answer with its secret.")])
         .problems(&[KeyExists, NamespaceFull]),
     operation(
         Delete,

@@ -27,7 +27,7 @@ use crate::http::exchange::Answering;
 use crate::http::metrics::Endpoint;
 use crate::http::request::ApiRequest;
 use handler::Incoming;
-pub(super) use operation::{AnswerShape, BodyShape, LinkShape, LinkTarget, OperationRow};
+pub(super) use operation::{AnswerShape, BodyShape, OperationRow};
 
 /// The operations by the tag under which they are shown, with its description.
 pub(super) const TAGS: [(&str, &str, &[OperationRow]); 8] = [

@@ -37,8 +37,6 @@ pub(in crate::v1) enum BodyShape {
     Json(&'static str),
     /// The payload of a job.
     Payload,
-    /// JSON with this schema, or the payload of a job, as the request says.
-    JsonOrPayload(&'static str),
 }
 
 /// An answer to a request that succeeds.
@@ -47,25 +45,6 @@ pub(in crate::v1) struct AnswerShape {
     pub(in crate::v1) description: &'static str,
     pub(in crate::v1) body: BodyShape,
     pub(in crate::v1) headers: &'static [AnswerHeader],
-    pub(in crate::v1) links: &'static [LinkShape],
-}
-
-/// An operation that a client can do with an answer.
-pub(in crate::v1) struct LinkShape {
-    /// The operation. It gets the namespace and the queue of the request.
-    pub(in crate::v1) operation: &'static str,
-    pub(in crate::v1) takes: LinkTarget,
-}
-
-/// Where an operation takes a value of an answer.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::v1) enum LinkTarget {
-    /// A parameter of the path, and an expression for its value.
-    Path(&'static str, &'static str),
-    /// `leases` of the body, and an expression for one of them.
-    Leases(&'static str),
-    /// The same with an error for each lease.
-    FailedLeases(&'static str),
 }
 
 fn no_parameters() -> Vec<Parameter> {
@@ -158,7 +137,6 @@ pub(in crate::v1) const fn json(
         description,
         body: BodyShape::Json(schema),
         headers: &[],
-        links: &[],
     }
 }
 
@@ -173,8 +151,5 @@ impl AnswerShape {
         self
     }
 
-    pub(in crate::v1) const fn links(mut self, links: &'static [LinkShape]) -> Self {
-        self.links = links;
-        self
-    }
+}
 }

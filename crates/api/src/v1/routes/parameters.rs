@@ -13,8 +13,8 @@ use utoipa::openapi::{Content, RefOr, Required};
 
 /// The option whose value is an object, which a query and a header have as JSON.
 const RETRY: &str = "retry";
-/// The option with its own header on the web.
-const IDEMPOTENCY_KEY: &str = "idempotency_key";
+/// How long a call waits.
+pub(in crate::v1) const WAIT: &str = "wait";
 
 pub(in crate::v1) fn of_path(path: &str) -> impl Iterator<Item = Parameter> {
     let segments = path.split('/');
@@ -144,7 +144,8 @@ fn of_change(what: &str) -> Vec<Parameter> {
     ]
 }
 
-/// The options of a publish: each in the query, and in a header.
+/// The options of a publish. Each may be a header instead, which the document does not list: generators would make two
+/// arguments of an option.
 pub(in crate::v1) fn of_publish() -> Vec<Parameter> {
     let mut parameters = in_query::<JobOptions>();
     for parameter in &mut parameters {
@@ -154,31 +155,20 @@ pub(in crate::v1) fn of_publish() -> Vec<Parameter> {
                 BTreeMap::from([("application/json".to_owned(), RefOr::T(content))]);
         }
     }
-    let headers: Vec<Parameter> = parameters.iter().map(in_header).collect();
-    parameters.extend(headers);
     parameters
 }
 
-/// The same option as a header.
-fn in_header(option: &Parameter) -> Parameter {
-    let name = header_name(&option.name);
-    let mut parameter = option.clone();
-    parameter.description = Some(format!("The option `{}` as a header.", option.name));
-    parameter.name = name;
-    parameter.parameter_in = ParameterIn::Header;
-    parameter
-}
-
-fn header_name(option: &str) -> String {
-    if option == IDEMPOTENCY_KEY {
-        return "Idempotency-Key".to_owned();
+/// The options of a call.
+pub(in crate::v1) fn of_call() -> Vec<Parameter> {
+    let mut parameters = of_publish();
+    let mut wait = in_query::<ResultQuery>();
+    wait.retain(|parameter| parameter.name == WAIT);
+    for parameter in &mut wait {
+        parameter.required = Required::True;
+        parameter.description = Some("How long the answer waits for the end of the job.".to_owned());
     }
-    let capitalized = |word: &str| {
-        let (first, rest) = word.split_at(1);
-        format!("-{}{rest}", first.to_ascii_uppercase())
-    };
-    let words: String = option.split('_').map(capitalized).collect();
-    format!("Tidegate{words}")
+    parameters.extend(wait);
+    parameters
 }
 
 #[cfg(test)]
@@ -187,12 +177,19 @@ mod tests {
 
     use super::*;
 
+    fn header_name(option: &str) -> String {
+        match option {
+            "idempotency_key" => "Idempotency-Key".to_owned(),
+            _ => format!("Tidegate-{}", option.replace('_', "-")),
+        }
+    }
+
     #[test]
     fn the_header_of_an_option_is_read_as_that_option() {
         let options = in_query::<JobOptions>();
-        assert_eq!(options.len(), 16);
+        assert_eq!(options.len(), 15);
         for option in &options {
-            let header = in_header(option).name;
+            let header = header_name(&option.name);
             let read = merge_option_headers(Vec::new(), [(header.as_str(), &b"x"[..])]);
             assert_eq!(read.unwrap(), [(option.name.as_str().into(), "x".into())]);
         }

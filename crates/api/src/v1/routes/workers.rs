@@ -8,24 +8,33 @@ use utoipa::openapi::HttpMethod::{Get, Post};
 
 use super::handler::{answered, within_limit, within_share};
 use super::headers::AnswerHeader;
-use super::operation::{BodyShape, LinkShape, LinkTarget, OperationRow, json, operation};
+use super::operation::{BodyShape, OperationRow, json, operation};
 use super::parameters::of_list;
 use crate::v1::{reserve, settle, workers};
 
-const FIRST_LEASE: &str = "$response.body#/jobs/0/lease";
+/// The headers of a raw answer.
+const OF_RAW: &[AnswerHeader] = &[
+    AnswerHeader::JobId,
+    AnswerHeader::Queue,
+    AnswerHeader::Lease,
+    AnswerHeader::LeaseUntil,
+    AnswerHeader::Attempt,
+    AnswerHeader::Key,
+    AnswerHeader::TraceParent,
+];
 
-const fn with_the_lease(operation: &'static str) -> LinkShape {
-    LinkShape {
-        operation,
-        takes: LinkTarget::Leases(FIRST_LEASE),
-    }
+/// A reserve enforces its time limit itself. The part that reads the request has a box of its own, which is freed before
+/// the wait.
+macro_rules! reserving {
+    ($format:ident) => {
+        answered!(|incoming| {
+            let opening = Box::pin(reserve::open(incoming, reserve::PayloadFormat::$format));
+            reserve::reserve(opening.await?).await
+        })
+    };
 }
 
-/// The answer without a job in the format `raw`.
-const NO_JOB: super::operation::AnswerShape =
-    json(204, "", "The format `raw`: there was no ready job.").body(BodyShape::Nothing);
-
-pub(super) const OPERATIONS: [OperationRow; 6] = [
+pub(super) const OPERATIONS: [OperationRow; 7] = [
     operation(
         Get,
         "/v1/{namespace}/workers",
@@ -45,42 +54,33 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
         "/v1/{namespace}/reserve",
         "reserve",
         Scope::Consume,
-        answered!(|incoming| {
-            // Enforces the time limit itself. The part that reads the request has a box of its own, which is freed
-            // before the wait.
-            let opening = Box::pin(reserve::open(incoming));
-            reserve::reserve(opening.await?).await
-        }),
+        reserving!(Json),
     )
         .about(
             "Reserve jobs",
             "Leases ready jobs of up to 16 queues to the worker, and waits for them if there are none. A job whose lease expires is \
-             delivered again.\n\nWith `\"format\":\"raw\"` the body of the answer is the payload of one job, and the rest is in headers: \
-             `Tidegate-…`, and `Job-Attr-NAME` for each attribute. Keys and attributes are percent-encoded UTF-8.",
+             delivered again.\n\nWith `settle` the call first reports the ends of jobs that the worker holds, as `ack` and `fail` do, so \
+             that a worker needs one request for both. It is safe to repeat; an error after that has `applied` `unknown`.",
+        )
+        .body(BodyShape::Json("ReserveBody"))
+        .answers(&[json(200, "ReserveAnswer", "The jobs, none if there was no ready job.")])
+        .problems(&[RateLimited, TooManyWaiting, PayloadTooLarge, PayloadNotJson]),
+    operation(
+        Post,
+        "/v1/{namespace}/reserve/raw",
+        "reserve_raw",
+        Scope::Consume,
+        reserving!(Raw),
+    )
+        .about(
+            "Reserve one job, and return its payload",
+            "As `reserve`, but the body of the answer is the payload of one job, and the rest is in headers: `Tidegate-…`, and \
+             `Job-Attr-NAME` for each attribute. Keys and attributes are percent-encoded UTF-8. It has no `settle`, and `max_jobs` is 1.",
         )
         .body(BodyShape::Json("ReserveBody"))
         .answers(&[
-            json(200, "ReserveAnswer", "The jobs, none if there was no ready job; or one payload (`raw`).")
-                .body(BodyShape::JsonOrPayload("ReserveAnswer"))
-                .headers(&[
-                    AnswerHeader::JobId,
-                    AnswerHeader::Queue,
-                    AnswerHeader::Lease,
-                    AnswerHeader::LeaseUntil,
-                    AnswerHeader::Attempt,
-                    AnswerHeader::Key,
-                    AnswerHeader::TraceParent,
-                ])
-                .links(&[
-                    with_the_lease("ack"),
-                    LinkShape {
-                        operation: "fail",
-                        takes: LinkTarget::FailedLeases(FIRST_LEASE),
-                    },
-                    with_the_lease("touch"),
-                    with_the_lease("release"),
-                ]),
-            NO_JOB,
+            json(200, "", "The payload.").body(BodyShape::Payload).headers(OF_RAW),
+            json(204, "", "There was no ready job.").body(BodyShape::Nothing),
         ])
         .problems(&[RateLimited, TooManyWaiting]),
     operation(

@@ -4,6 +4,6 @@ mod outcome;
 mod reserve;
 mod settle;
 
-pub use outcome::{Outcome, SettleAnswer, SettleCall};
+pub use outcome::{Outcome, SettleAnswer, SettleCall, SettledJobs};
 pub use reserve::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
-pub use settle::{AckBody, AckItem, FailBody, FailItem, ReleaseBody, TouchBody};
+pub use settle::{AckBody, AckItem, FailBody, FailItem, ReleaseBody, SettleBody, TouchBody};

@@ -106,6 +106,18 @@ pub struct SettleAnswer {
     pub results: Vec<Outcome>,
 }
 
+/// How the ends ended that a reserve call reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SettledJobs {
+    /// One outcome for each lease of `ack`, in its order.
+    #[cfg_attr(feature = "openapi", schema(schema_with = crate::openapi::settle::ack_outcomes))]
+    pub ack: Vec<Outcome>,
+    /// One outcome for each lease of `fail`, in its order.
+    #[cfg_attr(feature = "openapi", schema(schema_with = crate::openapi::settle::fail_outcomes))]
+    pub fail: Vec<Outcome>,
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};

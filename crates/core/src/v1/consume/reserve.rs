@@ -4,11 +4,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::{ConfigurableLimits, RESERVE_QUEUES_MAX};
 use crate::v1::checks::{check_count, check_lease, check_wait};
-use crate::v1::input::{CheckedRequest, TextOrObject, text_or_object};
+use crate::v1::consume::{SettleBody, SettledJobs};
+use crate::v1::input::{CheckedRequest, TextOrObject, optional_object, text_or_object};
 use crate::v1::problem::InvalidRequest;
 use crate::v1::values::{
     Base64Bytes, ContentType, DurationMs, JobAttributes, JobGroup, JobKey, JsonText, LeaseText,
-    MaxJobs, PayloadFormat, QueueOrder, QueueWeight, Timestamp, WorkerNameText, even_null,
+    MaxJobs, QueueOrder, QueueWeight, Timestamp, WorkerNameText, even_null,
 };
 use crate::{JobId, QueueName};
 
@@ -31,14 +32,28 @@ pub struct ReserveBody {
     pub wait: DurationMs,
     /// How long the jobs are held. By default as the job says, else as in the policy of its queue.
     pub lease: Option<DurationMs>,
-    /// How payloads are returned; `raw` needs `max_jobs` 1.
-    #[serde(default)]
-    pub format: PayloadFormat,
     /// A name of the worker, with which it is listed together with the jobs that it holds.
     pub worker: Option<WorkerNameText>,
+    /// Jobs whose ends the worker reports. That is done before jobs are reserved; if it fails, no job is reserved. It
+    /// is safe to repeat.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub settle: Option<SettleBody>,
 }
 
 impl ReserveBody {
+    /// A call that leases one ready job of these queues, without waiting for it.
+    pub fn new(queues: Vec<QueueChoice>) -> Self {
+        Self {
+            queues,
+            order: None,
+            max_jobs: MaxJobs::default(),
+            wait: DurationMs::ZERO,
+            lease: None,
+            worker: None,
+            settle: None,
+        }
+    }
+
     /// In which order the queues are looked into.
     pub fn queue_order(&self) -> QueueOrder {
         let has_weight = self.queues.iter().any(|queue| queue.weight.is_some());
@@ -71,9 +86,9 @@ impl CheckedRequest for ReserveBody {
             }
         }
         check_wait(Some(self.wait), limits)?;
-        if self.format == PayloadFormat::Raw && self.max_jobs != MaxJobs::MIN {
-            let detail = "the format raw returns one job; set max_jobs to 1 or leave it out";
-            return Err(InvalidRequest::of_field("format", detail));
+        if let Some(settle) = &self.settle {
+            let checked = settle.check(limits);
+            checked.map_err(|invalid| invalid.inside("settle"))?;
         }
         check_lease(self.lease)
     }
@@ -129,6 +144,9 @@ pub struct ReserveAnswer {
     pub now: Option<Timestamp>,
     /// The jobs.
     pub jobs: Vec<LeasedJobView>,
+    /// The outcomes of `settle`. Absent if the call had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<SettledJobs>,
 }
 
 /// A job that is leased to the worker.

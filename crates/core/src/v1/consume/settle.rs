@@ -129,6 +129,25 @@ pub struct ReleaseBody {
     pub delay: Option<DurationMs>,
 }
 
+/// Ends of jobs that a worker reports with its next reserve call, before which they are carried out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SettleBody {
+    /// Jobs that are done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(schema_with = crate::openapi::items::leases_to_ack))]
+    pub ack: Vec<AckItem>,
+    /// Attempts that failed.
+    #[serde(
+        default,
+        deserialize_with = "objects",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
+    pub fail: Vec<FailItem>,
+}
+
 fn check_leases(count: usize) -> Result<(), InvalidRequest> {
     check_count("leases", count, SETTLE_LEASES_MAX)
 }
@@ -183,30 +202,50 @@ fn of_result(mut invalid: InvalidRequest) -> InvalidRequest {
     invalid
 }
 
+impl FailItem {
+    fn check(&self) -> Result<(), InvalidRequest> {
+        if self.dead && self.retry_in.is_some() {
+            return Err(InvalidRequest::of_both("dead", "retry_in"));
+        }
+        check_delay("retry_in", self.retry_in)
+    }
+}
+
+/// Checks each item of the list `field`.
+fn check_items<T>(
+    field: &str,
+    items: &[T],
+    check: impl Fn(&T) -> Result<(), InvalidRequest>,
+) -> Result<(), InvalidRequest> {
+    for (index, item) in items.iter().enumerate() {
+        check(item).map_err(|invalid| invalid.inside(&format!("{field}[{index}]")))?;
+    }
+    Ok(())
+}
+
 impl CheckedRequest for AckBody {
     fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
         check_leases(self.leases.len())?;
-        for (index, item) in self.leases.iter().enumerate() {
-            let checked = item.check(limits);
-            checked.map_err(|invalid| invalid.inside(&format!("leases[{index}]")))?;
-        }
-        Ok(())
+        check_items("leases", &self.leases, |item| item.check(limits))
     }
 }
 
 impl CheckedRequest for FailBody {
     fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
         check_leases(self.leases.len())?;
-        for (index, item) in self.leases.iter().enumerate() {
-            if item.dead && item.retry_in.is_some() {
-                return Err(
-                    InvalidRequest::of_both("dead", "retry_in").inside(&format!("leases[{index}]"))
-                );
+        check_items("leases", &self.leases, FailItem::check)
+    }
+}
+
+impl CheckedRequest for SettleBody {
+    fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        for (field, count) in [("ack", self.ack.len()), ("fail", self.fail.len())] {
+            if count > 0 {
+                check_count(field, count, SETTLE_LEASES_MAX)?;
             }
-            check_delay("retry_in", item.retry_in)
-                .map_err(|invalid| invalid.inside(&format!("leases[{index}]")))?;
         }
-        Ok(())
+        check_items("ack", &self.ack, |item| item.check(limits))?;
+        check_items("fail", &self.fail, FailItem::check)
     }
 }
 

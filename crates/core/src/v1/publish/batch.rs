@@ -30,7 +30,7 @@ pub struct BatchItem {
     /// Its payload and attributes.
     #[serde(flatten)]
     pub content: JobContent,
-    /// Its options. A batch does not wait for its jobs.
+    /// Its options.
     #[serde(flatten)]
     pub options: JobOptions,
 }
@@ -59,14 +59,11 @@ impl BatchItem {
         "ttl",
     ];
 
-    /// A job with a payload, attributes and options. It is not waited for.
+    /// A job with a payload, attributes and options.
     pub fn new(payload: JobPayload, attributes: JobAttributes, options: JobOptions) -> Self {
         Self {
             content: JobContent::new(payload, attributes),
-            options: JobOptions {
-                wait: None,
-                ..options
-            },
+            options,
         }
     }
 }

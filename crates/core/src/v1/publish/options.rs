@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits::ConfigurableLimits;
-use crate::v1::checks::{check_due, check_lease, check_start_within, check_ttl, check_wait};
+use crate::v1::checks::{check_due, check_lease, check_start_within, check_ttl};
 use crate::v1::input::CheckedRequest;
 use crate::v1::problem::InvalidRequest;
 use crate::v1::retry::{RetryChange, retry_of_job};
@@ -65,8 +65,6 @@ pub struct JobOptions {
     /// How long after its publish the job is deleted, in any state but dead, as a job of lmstfy. Needs
     /// `max_deliveries`, and is not shorter than `delay`.
     pub ttl: Option<DurationMs>,
-    /// How long the answer waits for the end of the job: it is then the result of the job. By default it does not wait.
-    pub wait: Option<DurationMs>,
 }
 
 impl JobOptions {
@@ -126,7 +124,6 @@ impl CheckedRequest for JobOptions {
             let detail = format!("retain must be at most {} ms", limits.retain_ms);
             return Err(InvalidRequest::of_field("retain", detail));
         }
-        check_wait(self.wait, limits)?;
         check_lease(self.lease)?;
         check_start_within(self.start_within)?;
         self.check_deliveries()?;

@@ -12,15 +12,3 @@ pub enum QueueOrder {
     /// At random, in proportion to the weights.
     Weighted,
 }
-
-/// How a reserve call returns payloads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PayloadFormat {
-    /// In the JSON of the answer.
-    #[default]
-    Json,
-    /// As the body of the answer, and the rest as headers. Only for one job.
-    Raw,
-}

@@ -17,7 +17,7 @@ mod timestamp;
 
 pub use attributes::JobAttributes;
 pub use base64_bytes::Base64Bytes;
-pub use choices::{PayloadFormat, QueueOrder};
+pub use choices::QueueOrder;
 pub use content_type::ContentType;
 pub use duration::DurationMs;
 pub use error_text::ErrorText;

@@ -20,10 +20,8 @@ fn only_queues_are_required() {
         (body.max_jobs.get(), body.wait, body.lease),
         (1, DurationMs::ZERO, None)
     );
-    assert_eq!(
-        (body.queue_order(), body.format),
-        (QueueOrder::Strict, PayloadFormat::Json)
-    );
+    assert_eq!(body.queue_order(), QueueOrder::Strict);
+    assert_eq!(body, ReserveBody::new(body.queues.clone()));
     assert_eq!(body.queues[0].weight, None);
 }
 
@@ -31,7 +29,7 @@ fn only_queues_are_required() {
 fn a_request_has_every_option() {
     let json = json!({
         "queues": ["emails", {"name": "bulk", "weight": 7}], "order": "weighted", "max_jobs": 256, "wait": "24h",
-        "lease": "60s", "format": "json",
+        "lease": "60s", "settle": {"ack": ["a"], "fail": [{"lease": "b", "error": "no"}]},
     });
     let body = read(&json).unwrap();
     assert_eq!(body.queues[1].weight.unwrap().get(), 7);
@@ -47,7 +45,6 @@ fn a_request_has_every_option() {
             .queue_order(),
         QueueOrder::Strict
     );
-    assert!(read(&json!({"queues": ["a"], "format": "raw", "max_jobs": 1})).is_ok());
 }
 
 #[test]
@@ -120,8 +117,12 @@ fn other_options_are_rejected() {
             "invalid_parameter: worker: the name of a worker",
         ),
         (
-            json!({"queues": ["a"], "format": "raw", "max_jobs": 2}),
-            "invalid_parameter: format: the format raw",
+            json!({"queues": ["a"], "settle": {"fail": [{"lease": "a", "error": "", "dead": true, "retry_in": "1s"}]}}),
+            "invalid_parameter: settle.fail[0].dead: ",
+        ),
+        (
+            json!({"queues": ["a"], "settle": {"done": ["a"]}}),
+            "invalid_body: settle.done: unknown field",
         ),
         (
             json!({"queues": ["a"], "timeout": 2}),

@@ -59,12 +59,6 @@ fn an_item_and_its_parts_are_the_same() {
     );
     let read = read(&json!({"jobs": [serde_json::to_value(&item).unwrap()]})).unwrap();
     assert_eq!(read.jobs[0], item);
-    let waiting = JobOptions {
-        wait: Some(DurationMs::ZERO),
-        ..item.options.clone()
-    };
-    let (payload, attributes) = item.content.clone().into_parts().unwrap();
-    assert_eq!(BatchItem::new(payload, attributes, waiting), item);
 }
 
 #[test]

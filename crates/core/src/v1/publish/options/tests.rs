@@ -43,7 +43,6 @@ const ALL: [(&str, &str); 12] = [
         r#"{"delays":["2m","10m"],"jitter":0.5,"max_attempts":4}"#,
     ),
     ("start_within", "PT5M"),
-    ("wait", "20s"),
     ("delay", "30m"),
     ("max_attempts", "4"),
 ];
@@ -61,7 +60,6 @@ fn a_query_has_every_option() {
         "lease": "1m30s",
         "retry": {"delays": ["2m", "10m"], "jitter": 0.5, "max_attempts": 4},
         "start_within": "5m",
-        "wait": "20s",
     });
     assert_eq!(serde_json::to_value(&options).unwrap(), expected);
     assert_eq!(
@@ -123,10 +121,6 @@ fn unknown_options_and_invalid_values_are_rejected() {
         (
             ("Delay", "5m"),
             "invalid_parameter: Delay: unknown parameter",
-        ),
-        (
-            ("wait", "25h"),
-            "invalid_parameter: wait: wait must be at most 86400000 ms",
         ),
         (
             ("delay", ""),
@@ -279,7 +273,7 @@ fn the_text_of_options_has_one_order_and_no_absent_fields() {
     let one_of_two = [&ALL[..7], &[("retry", growing), ALL[8], ALL[9]]].concat();
     assert_eq!(
         serde_json::to_string(&read(&one_of_two, &[]).unwrap()).unwrap(),
-        r#"{"run_at":"2026-11-21T12:30:00.000Z","key":"order-17","if_exists":"replace","retain":"1d","idempotency_key":"abc","durability":"fsync+replica:1","lease":"1m30s","retry":{"max_attempts":4,"first":"1s","factor":1.5,"max":"1h","jitter":0.25},"start_within":"5m","wait":"20s"}"#
+        r#"{"run_at":"2026-11-21T12:30:00.000Z","key":"order-17","if_exists":"replace","retain":"1d","idempotency_key":"abc","durability":"fsync+replica:1","lease":"1m30s","retry":{"max_attempts":4,"first":"1s","factor":1.5,"max":"1h","jitter":0.25},"start_within":"5m"}"#
     );
     let counted = [("ttl", "6s"), ("max_deliveries", "3"), ("delay", "6s")];
     assert_eq!(
