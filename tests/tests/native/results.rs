@@ -94,7 +94,11 @@ async fn each_end_of_a_call_is_definite() {
         let path = "/queues/q/jobs/key:a?running=revoke";
         client.send("DELETE", path, &[], b"").await.expect(200);
     };
-    let (answer, ()) = join(client.publish_and_wait("q", "wait=20s&key=a", "x"), cancelling).await;
+    let (answer, ()) = join(
+        client.publish_and_wait("q", "wait=20s&key=a", "x"),
+        cancelling,
+    )
+    .await;
     assert_eq!(answer.expect(404).json()["code"], "job_not_found");
     // One that was not started in time is dropped.
     let answer = client
@@ -136,7 +140,11 @@ async fn a_lost_worker_and_a_lost_message_cost_time_and_no_result() {
         let job = serve(&client, "q", json!({"result": "second"})).await;
         assert_eq!((&job["id"], &job["attempt"]), (&lost["id"], &json!(2)));
     };
-    let (answer, ()) = join(client.publish_and_wait("q", "wait=30s&lease=300ms", "x"), losing).await;
+    let (answer, ()) = join(
+        client.publish_and_wait("q", "wait=30s&lease=300ms", "x"),
+        losing,
+    )
+    .await;
     assert_eq!(answer.expect(200).text(), "\"second\"");
     stack.finish().await;
 }
@@ -150,7 +158,9 @@ async fn all_who_wait_for_a_key_get_the_result_of_the_newest_version() {
         let job = client.reserve("q", 1).await.remove(0);
         let replacing = client.publish_and_wait("q", "wait=20s&key=a&if_exists=replace", "new");
         let ending = async {
-            let joined = client.publish_and_wait("q", "wait=100ms&key=a", "joins").await;
+            let joined = client
+                .publish_and_wait("q", "wait=100ms&key=a", "joins")
+                .await;
             assert_eq!(joined.expect(202).json()["outcome"], "exists");
             let result = json!({"leases": [{"lease": job["lease"], "result": "old"}]});
             let acked = client.settle("ack", &result).await;
@@ -254,7 +264,11 @@ async fn waits_end_when_the_api_stops_and_when_the_client_may_not_read() {
     let done = json!({"leases": [{"lease": job["lease"], "result": 1}]});
     let (answer, _) = join(other.get(&path), other.settle("ack", &done)).await;
     assert_eq!(answer.expect(200).text(), "1");
-    let too_long = other.publish_and_wait("q", "wait=25h", "x").await.expect(400).json();
+    let too_long = other
+        .publish_and_wait("q", "wait=25h", "x")
+        .await
+        .expect(400)
+        .json();
     assert_eq!(too_long["field"], "wait");
     stack.finish().await;
 }

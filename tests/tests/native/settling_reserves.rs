@@ -18,10 +18,10 @@ fn leases(reserved: &Value) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reserve_settles_jobs_and_returns_the_next_ones() {
-    let stack = Stack::start().await;
+    let stack = Stack::builder().start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
     for number in 0..6 {
-        let options = format!("?key=k{number}&retain=1h");
+        let options = format!("key=k{number}&retain=1h");
         client.publish("q", &options, "x").await.expect(201);
     }
     let first = reserve(&client, &json!({"queues": ["q"], "max_jobs": 4})).await;
@@ -52,7 +52,7 @@ async fn a_reserve_settles_jobs_and_returns_the_next_ones() {
     );
     assert_eq!(
         third["settled"]["fail"],
-        json!([{"outcome": "gone"}, {"outcome": "gone"}])
+        json!([{"outcome": "lost"}, {"outcome": "lost"}])
     );
     let empty = json!({"queues": ["q"], "settle": {}});
     let empty = reserve(&client, &empty).await;
@@ -62,7 +62,7 @@ async fn a_reserve_settles_jobs_and_returns_the_next_ones() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reserve_that_cannot_settle_changes_nothing() {
-    let stack = Stack::start().await;
+    let stack = Stack::builder().start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
     for _ in 0..2 {
         client.publish("q", "", "x").await.expect(201);
@@ -90,15 +90,16 @@ async fn a_reserve_that_cannot_settle_changes_nothing() {
         assert_eq!(refused.json()["field"], field, "{body}");
     }
     for (raw, field) in [
-        (json!({"queues": ["q"], "settle": {"ack": [lease]}}), "settle"),
+        (
+            json!({"queues": ["q"], "settle": {"ack": [lease]}}),
+            "settle",
+        ),
         (json!({"queues": ["q"], "max_jobs": 2}), "max_jobs"),
     ] {
         let refused = client.call("POST", "/reserve/raw", &raw).await.expect(400);
         assert_eq!(refused.json()["field"], field);
     }
-    let settled = client
-        .settle("ack", &json!({"leases": [lease]}))
-        .await;
+    let settled = client.settle("ack", &json!({"leases": [lease]})).await;
     assert_eq!(settled[0]["outcome"], "done");
     let left = reserve(&client, &json!({"queues": ["q"], "max_jobs": 9})).await;
     assert_eq!(leases(&left).len(), 1);

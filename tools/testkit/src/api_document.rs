@@ -17,8 +17,6 @@ const URL: &str = "http://tidegate.invalid/answers.json";
 /// The media type of payloads.
 const ANY: &str = "*/*";
 const PROBLEM: &str = "application/problem+json";
-/// The header of an answer whose body is the payload of a reserved job, and may be JSON of any shape.
-const RAW_JOB: &str = "tidegate-job-id";
 
 static API: LazyLock<ApiDocument> = LazyLock::new(ApiDocument::read);
 
@@ -162,10 +160,9 @@ impl ApiDocument {
             };
         }
         let kind = answer.header("content-type").unwrap_or_default();
-        let is_raw = answer.header(RAW_JOB).is_some();
         let of_kind = |media: &str| match media {
-            ANY => is_raw || !documented.content.iter().any(|(media, _)| media == kind),
-            media => !is_raw && media == kind,
+            ANY => !documented.content.iter().any(|(media, _)| media == kind),
+            media => media == kind,
         };
         let Some((media, schema)) = documented.content.iter().find(|(media, _)| of_kind(media))
         else {

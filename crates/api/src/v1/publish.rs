@@ -1,6 +1,7 @@
 //! `POST /v1/NAMESPACE/queues/QUEUE/jobs` and `jobs/call`: publishes one job. The body is its payload. A call waits for the
 //! result of the job.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -221,7 +222,11 @@ fn option_pairs(request: &mut NativeRequest) -> Result<Vec<QueryPair<'static>>, 
     let query = request.take_query();
     let headers = request.headers.iter();
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
-    Ok(merge_option_headers(query, headers)?)
+    let pairs = merge_option_headers(query, headers)?.into_iter();
+    let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+    Ok(pairs
+        .map(|(name, value)| (owned(name), owned(value)))
+        .collect())
 }
 
 /// The attributes in headers.

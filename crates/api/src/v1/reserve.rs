@@ -114,7 +114,8 @@ fn check_raw(body: &ReserveBody) -> Result<(), InvalidRequest> {
         return Err(InvalidRequest::of_field("max_jobs", detail));
     }
     if body.settle.is_some() {
-        let detail = "a raw answer has no outcomes; settle jobs with ack and fail, or reserve without raw";
+        let detail =
+            "a raw answer has no outcomes; settle jobs with ack and fail, or reserve without raw";
         return Err(InvalidRequest::of_field("settle", detail));
     }
     Ok(())

@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_core::QueueKey;
 use tidegate_core::v1::consume::{
-    AckBody, AckItem, FailBody, FailItem, Outcome, ReleaseBody, SettleAnswer, SettleBody, SettleCall,
-    SettledJobs, TouchBody,
+    AckBody, AckItem, FailBody, FailItem, Outcome, ReleaseBody, SettleAnswer, SettleBody,
+    SettleCall, SettledJobs, TouchBody,
 };
 use tidegate_core::v1::input::CheckedRequest;
 use tidegate_core::v1::job::stored_attributes;

@@ -5,9 +5,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tidegate::api::consume::{AckItem, FailItem, LeasedJobView, QueueChoice, ReserveBody};
 use tidegate::api::relay::{TidegateSourceConfig, worker_name};
-use tidegate::api::values::{
-    DurationMs, JobPayload, LeaseText, MaxJobs, WorkerNameText,
-};
+use tidegate::api::values::{DurationMs, JobPayload, LeaseText, MaxJobs, WorkerNameText};
 use tidegate::{Client, Error, QueueName};
 use tidegate_daemon::traces::TraceParent;
 use tokio::time::Instant;

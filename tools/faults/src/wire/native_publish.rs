@@ -28,6 +28,10 @@ pub(super) fn publish(queue: u16, mode: PublishMode, versions: &[VersionSpec]) -
 fn single(queue: u16, version: &VersionSpec) -> HttpRequest {
     let options = serde_json::to_value(options(version)).expect("options are JSON");
     let mut path = format!("/queues/{}/jobs", queue_name(queue));
+    if version.wait > 0 {
+        let wait = duration(version.wait).as_ms();
+        path.push_str(&format!("/call?wait={wait}ms"));
+    }
     let mut headers = vec![("Content-Type".to_owned(), content_type(version).to_string())];
     for (name, value) in options.as_object().into_iter().flatten() {
         let text = match value {
@@ -84,7 +88,6 @@ fn options(version: &VersionSpec) -> JobOptions {
             text.parse().expect("an idempotency key")
         }),
         lease: unless_zero(version.lease),
-        wait: unless_zero(version.wait),
         max_attempts: attempts,
         retry: version.retry.as_ref().map(|retry| RetryChange {
             delays: FieldChange::Set(retry.delays.iter().copied().map(duration).collect()),

@@ -167,7 +167,7 @@ fn a_payload_may_be_anything_and_an_answer_without_a_body_nothing() {
         &[("tidegate-job-id", ID)],
         &json!([1]),
     );
-    assert_eq!(check("POST", "/v1/shop/reserve", &raw), Ok(()));
+    assert_eq!(check("POST", "/v1/shop/reserve/raw", &raw), Ok(()));
     rejected(
         "POST",
         "/v1/shop/reserve",
@@ -176,7 +176,7 @@ fn a_payload_may_be_anything_and_an_answer_without_a_body_nothing() {
     );
     rejected(
         "POST",
-        "/v1/shop/reserve",
+        "/v1/shop/reserve/raw",
         &json_answer(204, &json!(1)),
         "no body",
     );

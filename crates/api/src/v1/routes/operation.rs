@@ -150,6 +150,4 @@ impl AnswerShape {
         self.headers = headers;
         self
     }
-
-}
 }

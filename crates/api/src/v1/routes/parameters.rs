@@ -165,7 +165,8 @@ pub(in crate::v1) fn of_call() -> Vec<Parameter> {
     wait.retain(|parameter| parameter.name == WAIT);
     for parameter in &mut wait {
         parameter.required = Required::True;
-        parameter.description = Some("How long the answer waits for the end of the job.".to_owned());
+        parameter.description =
+            Some("How long the answer waits for the end of the job.".to_owned());
     }
     parameters.extend(wait);
     parameters

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::v1::input::read_body;
-use crate::v1::values::{ContentType, DurationMs};
+use crate::v1::values::ContentType;
 
 fn read(body: &Value) -> Result<BatchBody, InvalidRequest> {
     read_body(body.to_string().as_bytes(), &ConfigurableLimits::default())
