@@ -13,7 +13,7 @@ use tidegate_core::Policy;
 use tidegate_core::limits::ConfigurableLimits;
 use tidegate_core::openapi::ApiSchemas;
 use tidegate_core::v1::consume::{
-    AckBody, FailBody, ReleaseBody, ReserveAnswer, ReserveBody, SettleAnswer, TouchBody,
+    AckBody, FailBody, ReleaseBody, ReserveAnswer, ReserveBody, SettleAnswer, SettleBody, TouchBody,
 };
 use tidegate_core::v1::input::{CheckedRequest, read_body};
 use tidegate_core::v1::job::{
@@ -120,6 +120,7 @@ fn read_request(name: &str, value: &Value) -> Result<Value, String> {
         "RateChange" => read::<RateChange>(value),
         "PurgeBody" => read::<PurgeBody>(value),
         "SetLanesBody" => read::<SetLanesBody>(value),
+        "SettleBody" => read::<SettleBody>(value),
         "RelayConfig" => read::<RelayConfig>(value),
         "ReleaseBody" => read::<ReleaseBody>(value),
         "ReserveBody" => read::<ReserveBody>(value),
@@ -361,9 +362,8 @@ fn an_item_of_a_batch_has_the_options_of_a_publish() {
     let item = validator.schema("BatchItem")["properties"]
         .as_object()
         .unwrap();
-    assert_eq!(options.len(), 16);
-    // A batch does not wait for its jobs.
-    for (name, schema) in options.iter().filter(|(name, _)| *name != "wait") {
+    assert_eq!(options.len(), 15);
+    for (name, schema) in options {
         assert_eq!(
             item.get(name).map(without_descriptions),
             Some(without_descriptions(schema)),
