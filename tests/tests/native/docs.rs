@@ -84,3 +84,30 @@ async fn the_page_has_all_its_files_and_asks_no_other_server() {
     assert_eq!(head.header("content-type"), Some("text/css"));
     stack.finish().await;
 }
+
+/// The path of a route as docs/api.md writes it.
+fn short_path(path: &str) -> String {
+    let mut short = path.replace("/v1/{namespace}", "…");
+    for name in ["queue", "job", "limit", "relay", "schedule", "key"] {
+        short = short.replace(&format!("{{{name}}}"), &name.to_uppercase());
+    }
+    short
+}
+
+#[test]
+fn the_guide_says_of_each_route_whether_it_may_be_repeated() {
+    let guide = include_str!("../../../docs/api.md");
+    let (_, section) = guide.split_once("### What may be repeated").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let document: Value = serde_json::from_str(COMMITTED).unwrap();
+    let mut missing = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for method in ["post", "put", "patch", "delete"] {
+            let route = format!("`{} {}`", method.to_uppercase(), short_path(path));
+            if operations.get(method).is_some() && !section.contains(&route) {
+                missing.push(route);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}

@@ -21,6 +21,8 @@ pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
 const MODEL: &str = "model";
 /// A suite that judges times.
 const TIMES: &str = "timing";
+/// The suite of the clients, which needs the packages of five languages: `cargo test --test clients` runs it.
+const CLIENTS: &str = "clients";
 /// Suites that wait for browsers, failovers, leases, brokers, payloads and faults. The others run beside them.
 const WAITING: [&str; 6] = ["cold", "dashboard", "links", "relay", "seeds", "soak"];
 /// Tests of a quick check. It leaves out tests that kill processes, wait for failovers, send invalid input or run the
@@ -39,7 +41,7 @@ impl Suites<'_> {
         self.test(&QUICK)
     }
 
-    /// Runs all suites except the model and the suite of times. Returns whether all have passed.
+    /// Runs all suites except the model, the clients and the suite of times. Returns whether all have passed.
     pub(super) fn test_all(self) -> bool {
         let suites = match self.workspace.test_targets() {
             Ok(suites) => suites,
@@ -48,7 +50,7 @@ impl Suites<'_> {
                 return false;
             }
         };
-        let others = [MODEL, TIMES].into_iter().chain(WAITING);
+        let others = [CLIENTS, MODEL, TIMES].into_iter().chain(WAITING);
         let others: Vec<&str> = others.collect();
         let suites = suites.into_iter();
         let suites = suites.filter(|suite| !others.contains(&suite.as_str()));
@@ -118,7 +120,7 @@ mod tests {
         let suites = Workspace::find().unwrap().test_targets().unwrap();
         let quick = QUICK.into_iter();
         let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
-        let named = [GENERATED_REQUESTS, MODEL, TIMES];
+        let named = [GENERATED_REQUESTS, CLIENTS, MODEL, TIMES];
         for name in quick.chain(named).chain(WAITING) {
             assert!(
                 suites.iter().any(|suite| suite == name),
