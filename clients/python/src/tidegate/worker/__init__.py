@@ -1,0 +1,1 @@
+"""Workers: run handlers for the jobs of queues."""
