@@ -1,0 +1,3 @@
+module github.com/tidegate/tidegate/clients/go
+
+go 1.22
