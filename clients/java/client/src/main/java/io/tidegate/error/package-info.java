@@ -1,0 +1,2 @@
+/** The exceptions of requests. */
+package io.tidegate.error;

@@ -1,0 +1,2 @@
+/** Workers: run handlers for the jobs of queues. */
+package io.tidegate.worker;
