@@ -186,7 +186,8 @@ def test_a_model_of_pydantic_is_a_payload() -> None:
 
 
 def test_a_batch_has_the_options_of_each_job() -> None:
-    recorder = Recorder({"results": [published(1), {"problem": {"status": 409, "code": "key_taken"}}]})
+    refused = {"problem": {"status": 409, "code": "key_taken"}}
+    recorder = Recorder({"results": [published(1), refused, published(2)]})
     results = sync_client(recorder).publish_batch(
         "q",
         [
@@ -210,7 +211,7 @@ def test_a_batch_has_the_options_of_each_job() -> None:
         "payload_base64": base64.b64encode(b"\x00\xff").decode(),
     }
     assert body["jobs"][2].keys() == {"idempotency_key", "payload"}
-    assert [type(result).__name__ for result in results] == ["PublishedJob", "ConflictError"]
+    assert [type(result).__name__ for result in results] == ["PublishedJob", "ConflictError", "PublishedJob"]
 
 
 def test_an_empty_batch_is_not_sent() -> None:

@@ -102,16 +102,21 @@ impl Driver {
             panic!("{fields} is no object");
         };
         command.as_object_mut().unwrap().extend(fields);
-        let (sender, answer) = oneshot::channel();
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.insert(self.number, sender);
-        drop(answers);
-        self.number += 1;
+        let answer = self.expect_answer();
         let line = format!("{command}\n");
         let written = self.input.write_all(line.as_bytes()).await;
         written.unwrap_or_else(|error| panic!("{command}: {error}"));
         let command = command.to_string().chars().take(300).collect();
         PendingAnswer { command, answer }
+    }
+
+    /// Takes the number of the next command, and waits for its answer from now on.
+    fn expect_answer(&mut self) -> oneshot::Receiver<Value> {
+        let (sender, answer) = oneshot::channel();
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.insert(self.number, sender);
+        self.number += 1;
+        answer
     }
 
     /// The answer to a command that succeeds.

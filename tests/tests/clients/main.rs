@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use tidegate_testkit::{Stack, print_figure};
+use tokio::runtime::Handle;
 
 use ground::Ground;
 use language::Language;
@@ -106,15 +107,17 @@ async fn check(language: Language) {
 }
 
 async fn run(scenario: Scenario, ground: Ground) -> (&'static str, Result<(), String>) {
-    let running = tokio::spawn(async move { (scenario.run)(ground.open().await).await });
-    let stop = running.abort_handle();
-    let ended = tokio::time::timeout(SCENARIO_LIMIT, running).await;
-    let ended = match ended {
-        Ok(joined) => joined.map_err(|error| error.to_string()),
-        Err(_) => {
-            stop.abort();
-            Err(format!("it has not ended within {SCENARIO_LIMIT:?}"))
-        }
-    };
-    (scenario.name, ended)
+    // A thread for each: futures of tests need not be `Send`.
+    let running = tokio::task::spawn_blocking(move || {
+        Handle::current().block_on(async move {
+            let running = async { (scenario.run)(ground.open().await).await };
+            let ended = tokio::time::timeout(SCENARIO_LIMIT, running).await;
+            ended.map_err(|_| format!("it has not ended within {SCENARIO_LIMIT:?}"))
+        })
+    });
+    let ended = running.await;
+    (
+        scenario.name,
+        ended.unwrap_or_else(|panic| Err(panic.to_string())),
+    )
 }

@@ -180,7 +180,7 @@ async fn an_answer_of_a_proxy_is_a_server_error(ground: OpenGround) {
 }
 
 async fn a_server_that_is_not_there_is_a_connection_error(ground: OpenGround) {
-    let port = free_port();
+    let port = free_port().unwrap();
     let mut driver = ground.driver_at((Ipv4Addr::LOCALHOST, port).into()).await;
     let error = driver
         .error("publish", json!({"queue": "q", "payload": 1}))

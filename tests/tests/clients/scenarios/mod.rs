@@ -9,7 +9,7 @@ mod repetitions;
 mod stops;
 mod workers;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 
 use crate::ground::OpenGround;
 
@@ -18,7 +18,7 @@ use crate::ground::OpenGround;
 pub(crate) struct Scenario {
     /// Its name, a sentence.
     pub(crate) name: &'static str,
-    pub(crate) run: fn(OpenGround) -> BoxFuture<'static, ()>,
+    pub(crate) run: fn(OpenGround) -> LocalBoxFuture<'static, ()>,
 }
 
 /// Lists functions as scenarios.

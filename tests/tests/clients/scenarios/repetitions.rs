@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_testkit::{
-    DirectionConditions, FaultProxy, ForwardMode, NetworkConditions, eventually,
+use tidegate_testkit::eventually;
+use tidegate_testkit::fault_proxy::{
+    DirectionConditions, FaultProxy, ForwardMode, NetworkConditions,
 };
 
 use super::scenarios;

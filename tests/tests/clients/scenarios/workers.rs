@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tidegate_testkit::{NetworkConditions, eventually};
+use tidegate_testkit::eventually;
+use tidegate_testkit::fault_proxy::NetworkConditions;
 
 use super::scenarios;
 use crate::answering::{AnsweringServer, ScriptedAnswer};
