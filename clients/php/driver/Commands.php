@@ -129,7 +129,7 @@ final class Commands
         $result = $job->result(Arguments::duration($it->wait_ms ?? null));
         return $result === null
             ? ['pending' => $it->job->id ?? $job->show()->id]
-            : Arguments::shown($result, 'result');
+            : Arguments::shown($result, 'payload');
     }
 
     /** @return list<mixed> */

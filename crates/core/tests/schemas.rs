@@ -370,7 +370,7 @@ fn an_item_of_a_batch_has_the_options_of_a_publish() {
             "{name}"
         );
     }
-    assert_eq!(item.len(), options.len() - 1 + 4);
+    assert_eq!(item.len(), options.len() + 4);
 }
 
 fn without_descriptions(schema: &Value) -> Value {
