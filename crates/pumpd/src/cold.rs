@@ -41,7 +41,8 @@ impl ColdInstance {
     /// while millions of payloads move.
     async fn paced<T>(&self, pauses: u32, call: impl Future<Output = T>) -> T {
         let begin = Instant::now();
-        let outcome = call.await;
+        // In a box: the future of a pump has all three tasks in it.
+        let outcome = Box::pin(call).await;
         sleep(begin.elapsed() * pauses).await;
         outcome
     }

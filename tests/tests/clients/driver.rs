@@ -18,6 +18,9 @@ use crate::language::DriverProgram;
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const EVENT_LIMIT: Duration = Duration::from_secs(45);
 
+/// The most events that are not looked at yet: more than any scenario has.
+const EVENTS_MAX: usize = 50_000;
+
 /// The answers that are waited for, by the numbers of their commands.
 type Answers = Arc<Mutex<HashMap<u64, oneshot::Sender<Value>>>>;
 
@@ -26,7 +29,7 @@ pub(crate) struct Driver {
     child: Child,
     input: ChildStdin,
     answers: Answers,
-    events: mpsc::UnboundedReceiver<Value>,
+    events: mpsc::Receiver<Value>,
     number: u64,
 }
 
@@ -84,7 +87,7 @@ impl Driver {
         let input = child.stdin.take().expect("a pipe");
         let output = child.stdout.take().expect("a pipe");
         let answers = Answers::default();
-        let (sender, events) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::channel(EVENTS_MAX);
         tokio::spawn(read(output, Arc::clone(&answers), sender));
         Self {
             child,
@@ -172,18 +175,22 @@ impl Driver {
     }
 }
 
-async fn read(output: ChildStdout, answers: Answers, events: mpsc::UnboundedSender<Value>) {
+async fn read(output: ChildStdout, answers: Answers, events: mpsc::Sender<Value>) {
     let mut lines = BufReader::new(output).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let Ok(mut value) = serde_json::from_str::<Value>(&line) else {
             panic!("the program wrote {line:?}, which is no JSON");
         };
-        let number = value["id"].as_u64();
+        let Some(number) = value["id"].as_u64() else {
+            if events.send(value).await.is_err() {
+                return;
+            }
+            continue;
+        };
         let mut waiting = answers.lock().unwrap_or_else(PoisonError::into_inner);
-        match number.map(|number| waiting.remove(&number)) {
-            Some(Some(answer)) => drop(answer.send(value.take())),
-            Some(None) => panic!("the program answered {line:?}, which nobody asked"),
-            None => drop(events.send(value)),
+        match waiting.remove(&number) {
+            Some(answer) => drop(answer.send(value.take())),
+            None => panic!("the program answered {line:?}, which nobody asked"),
         }
     }
     // Whoever waits for an answer learns that there is none.

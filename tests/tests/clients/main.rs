@@ -21,12 +21,12 @@ mod ground;
 mod language;
 mod scenarios;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use tidegate_testkit::{Stack, print_figure};
-use tokio::runtime::Handle;
 
 use ground::Ground;
 use language::Language;
@@ -107,17 +107,16 @@ async fn check(language: Language) {
 }
 
 async fn run(scenario: Scenario, ground: Ground) -> (&'static str, Result<(), String>) {
-    // A thread for each: futures of tests need not be `Send`.
-    let running = tokio::task::spawn_blocking(move || {
-        Handle::current().block_on(async move {
-            let running = async { (scenario.run)(ground.open().await).await };
-            let ended = tokio::time::timeout(SCENARIO_LIMIT, running).await;
-            ended.map_err(|_| format!("it has not ended within {SCENARIO_LIMIT:?}"))
-        })
-    });
-    let ended = running.await;
-    (
-        scenario.name,
-        ended.unwrap_or_else(|panic| Err(panic.to_string())),
-    )
+    let running = async { (scenario.run)(ground.open().await).await };
+    let running = tokio::time::timeout(SCENARIO_LIMIT, running);
+    let ended = match AssertUnwindSafe(running).catch_unwind().await {
+        Ok(ended) => ended.map_err(|_| format!("it has not ended within {SCENARIO_LIMIT:?}")),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            Err(text
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_default())
+        }
+    };
+    (scenario.name, ended)
 }
