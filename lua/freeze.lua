@@ -57,8 +57,10 @@ for i = at, #ARGV, 3 do
 end
 local bodies = #keys > 0 and call('MGET', unpack(keys))
 for k, i in ipairs(outside) do
-  if bodies[k] == ARGV[i + 1] then
-    freeze(read(ARGV[i]), ARGV[i + 1], ARGV[i + 2])
+  local job = read(ARGV[i])
+  -- A job with two hints is there twice.
+  if bodies[k] == ARGV[i + 1] and not has(job, COLD) then
+    freeze(job, ARGV[i + 1], ARGV[i + 2])
     unused[#unused + 1] = keys[k]
   end
 end

@@ -190,7 +190,7 @@ async fn read(output: ChildStdout, answers: Answers, events: mpsc::Sender<Value>
         let mut waiting = answers.lock().unwrap_or_else(PoisonError::into_inner);
         match waiting.remove(&number) {
             Some(answer) => drop(answer.send(value.take())),
-            None => panic!("the program answered {line:?}, which nobody asked"),
+            None => panic!("the program answered {line:?}, which is the answer to no command"),
         }
     }
     // Whoever waits for an answer learns that there is none.

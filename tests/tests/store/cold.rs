@@ -106,6 +106,20 @@ fn body(bytes: usize, letter: &str) -> String {
     letter.repeat(bytes % 8) + &text
 }
 
+/// A look meets a job once for each of its hints.
+#[tokio::test]
+async fn a_payload_that_is_there_twice_is_frozen_once() {
+    for bytes in SIZES {
+        let f = ColdFixture::new().await;
+        f.publish(START, delayed(&body(bytes, "a"), DAY_MS)).await;
+        let (looked_at, frozen) = f.write(START).await;
+        let twice = [frozen.clone(), frozen].concat();
+        assert_eq!(f.put_references(START, &looked_at, &twice).await, 1);
+        f.move_due(START + DAY_MS).await;
+        f.expect(START + DAY_MS, &[&body(bytes, "a")]).await;
+    }
+}
+
 #[tokio::test]
 async fn a_cold_job_is_read_through_and_delivered() {
     for bytes in SIZES {
